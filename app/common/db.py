@@ -1,0 +1,68 @@
+"""The one way from async code to the database.
+
+A bounded executor keeps a fixed number of connections however many streams are open. Tests set
+`DATABASE_THREADS = 0`: the call then runs in the test's own thread and sees its transaction.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from typing import ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection, reset_queries
+
+from app.common.errors import PartFailed
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@cache
+def _executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=settings.DATABASE_THREADS, thread_name_prefix="db")
+
+
+def _lost(exc: Exception) -> bool:
+    """Whether the connection itself broke, rather than the statement."""
+    if connection.in_atomic_block:
+        return False
+    return connection.connection is None or connection.connection.closed or "connection" in str(exc)
+
+
+def _attempt(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run `fn` on this thread's connection; a connection that the server closed while idle is replaced once.
+
+    Running twice is harmless because every write reached through here names the id of its row.
+    """
+    reset_queries()
+    try:
+        return fn(*args, **kwargs)
+    except (OperationalError, InterfaceError) as exc:
+        if not _lost(exc):
+            raise
+        connection.close()
+    try:
+        return fn(*args, **kwargs)
+    except (OperationalError, InterfaceError) as exc:
+        if not _lost(exc):
+            raise
+        connection.close()
+        raise PartFailed(
+            "database",
+            "The database does not answer. Nothing was lost; try again in a moment.",
+            code="database_unavailable",
+        ) from exc
+
+
+async def run_db(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Await `fn(*args, **kwargs)` run in a database thread.
+
+    Errors: whatever `fn` raises; `PartFailed("database")` when no connection can be had.
+    """
+    if settings.DATABASE_THREADS == 0:
+        return await sync_to_async(fn, thread_sensitive=True)(*args, **kwargs)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_executor(), partial(_attempt, fn, *args, **kwargs))

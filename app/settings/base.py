@@ -1,0 +1,214 @@
+"""Settings shared by every way of running Tessera."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from app.settings import env
+
+BASE_DIR = env.REPOSITORY
+DATA_DIR = env.DATA_DIR
+EXTERNAL = env.EXTERNAL
+ORIGINALS_DIR = Path(env.text("ORIGINALS_DIR", str(DATA_DIR / "originals")))
+
+# One source of hosts and trusted origins.
+PUBLIC_URL = env.text("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
+_public = urlsplit(PUBLIC_URL)
+ALLOWED_HOSTS = sorted({_public.hostname or "127.0.0.1", "127.0.0.1", "localhost", "[::1]"})
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+
+SECRET_KEY = env.text("SECRET_KEY")
+FIELD_KEYS = env.words("FIELD_KEYS")
+DEBUG = False
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "app.common",
+    "app.accounts",
+    "app.catalog",
+    "app.billing",
+    "app.gate",
+    "app.chat",
+    "app.dashboard",
+    "app.api",
+    "app.ops",
+    "app.embedded",
+    "retrieval",
+]
+
+MIDDLEWARE = [
+    "app.common.middleware.request_id",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "app.urls"
+ASGI_APPLICATION = "app.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# The application's role has no DDL and cannot change a ledger row; migrations run as the owner.
+DATABASE_URL = env.text("DATABASE_URL", "postgresql://127.0.0.1/tessera")
+DATABASE_OWNER_URL = env.text("DATABASE_OWNER_URL", DATABASE_URL)
+DATABASES = {
+    "default": {
+        **env.database(DATABASE_URL),
+        # Connections live in the fixed threads of app.common.db, so persistent ones are bounded there.
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": True,
+        "ATOMIC_REQUESTS": False,
+    }
+}
+DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", 3)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATABASE_THREADS = env.number("DATABASE_THREADS", 8)
+
+REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")
+CELERY_BROKER_URL = REDIS_URL
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_ROUTES = {"retrieval.tasks.*": {"queue": "ingest"}}
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "socket_timeout": 15, "socket_connect_timeout": 3}
+CELERY_BEAT_SCHEDULE = {
+    "turns-sweep": {"task": "app.chat.tasks.turns_sweep", "schedule": 15.0},
+    "reservations-sweep": {"task": "app.billing.tasks.reservations_sweep", "schedule": 30.0},
+    "documents-requeue": {"task": "retrieval.tasks.documents_requeue_expired", "schedule": 20.0},
+    "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
+}
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
+
+AUTH_USER_MODEL = "accounts.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+LOGIN_URL = "/accounts/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/accounts/login/"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "connect-src": ["'self'"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+        "form-action": ["'self'"],
+    }
+}
+
+STATIC_URL = "/static/"
+STATIC_ROOT = env.text("STATIC_ROOT", str(DATA_DIR / "staticfiles"))
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
+UPLOAD_MAX_BYTES = env.number("UPLOAD_MAX_BYTES", 50_000_000)
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+
+CURRENCY = env.text("CURRENCY", "EUR")
+INSTALLATION_ZONE = env.text("INSTALLATION_ZONE", "UTC")
+ALLOW_UNLIMITED_SPEND = env.flag("ALLOW_UNLIMITED_SPEND")
+
+INFERENCE_URL = env.text("INFERENCE_URL")
+INFERENCE_API_KEY = env.text("INFERENCE_API_KEY")
+INFERENCE_KIND = env.text("INFERENCE_KIND", "openai")
+INFERENCE_MODEL = env.text("INFERENCE_MODEL")
+EMBEDDING_URL = env.text("EMBEDDING_URL")
+EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
+EMBEDDING_MODEL = env.text("EMBEDDING_MODEL", "multilingual-e5-small")
+EMBEDDING_DIMENSION = env.number("EMBEDDING_DIMENSION", 384)
+EMBEDDING_QUERY_PREFIX = env.text("EMBEDDING_QUERY_PREFIX", "query: ")
+EMBEDDING_PASSAGE_PREFIX = env.text("EMBEDDING_PASSAGE_PREFIX", "passage: ")
+
+# Retrieval is the lower tier: it takes its embedder and its way to the database by name, as Django takes AUTH_USER_MODEL.
+RETRIEVAL_EMBEDDER = "app.gate.embedding.embed"
+RETRIEVAL_RUN_DB = "app.common.db.run_db"
+
+DRAIN_SECONDS = env.number("DRAIN_SECONDS", 600)
+METRICS_TOKEN = env.text("METRICS_TOKEN")
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "app.api.authentication.ApiKeyAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "app.api.errors.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Tessera",
+    "DESCRIPTION": "Chat over your own documents, every token counted.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+}
+
+LOG_LEVEL = env.text("LOG_LEVEL", "INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"()": "app.common.logs.JsonFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {
+        "django.server": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},
+        "pypdf": {"level": "ERROR"},
+        "uvicorn.access": {"level": "WARNING"},
+    },
+}
