@@ -1,0 +1,147 @@
+"""Who somebody is, what they may do, and who pays."""
+
+import hashlib
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Q
+
+from app.accounts.models import ApiKey, Membership, Role, Team, User, principals_of
+from app.common.clock import now
+from app.common.errors import NotAllowed, NotFound
+
+SPENDING_ROLES = (Role.MEMBER, Role.ADMIN, Role.OWNER)
+MANAGING_ROLES = (Role.ADMIN, Role.OWNER)
+ALL_SCOPES = ("chat", "embed", "read", "write", "usage")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated caller: a person in a browser, a person's key, or a team's key."""
+
+    user_id: UUID | None
+    account_id: UUID | None
+    key_id: UUID | None
+    default_team_id: UUID
+    roles: tuple[tuple[UUID, str], ...]
+    """(team, role) of every membership; a team key holds its own team as member."""
+    scopes: frozenset[str]
+    models_allowed: frozenset[str] | None
+    is_staff: bool
+    session_hash: str = ""
+    """Password fingerprint of a browser session, empty for keys."""
+
+    @property
+    def principals(self) -> frozenset[str]:
+        return principals_of(self.user_id, [team for team, _ in self.roles])
+
+    def role_in(self, team_id: UUID) -> str | None:
+        """The caller's role in a team, None for a stranger."""
+        return dict(self.roles).get(team_id)
+
+    def require_scope(self, scope: str) -> None:
+        """Errors: NotAllowed when the key was not given this scope."""
+        if scope not in self.scopes:
+            raise NotAllowed(f"This key lacks the scope `{scope}`. Make a key that has it, or ask who gave you this one.")
+
+    def require_spender(self, team_id: UUID) -> None:
+        """Errors: NotFound for a stranger, NotAllowed for a viewer."""
+        role = self.role_in(team_id)
+        if role is None:
+            raise NotFound("There is no such team, or you are not in it.")
+        if role not in SPENDING_ROLES:
+            raise NotAllowed("Viewers cannot spend the team's money. An admin of the team can make you a member.")
+
+    def require_manager(self, team_id: UUID) -> None:
+        """Errors: NotFound for a stranger, NotAllowed below admin."""
+        role = self.role_in(team_id)
+        if role is None:
+            raise NotFound("There is no such team, or you are not in it.")
+        if role not in MANAGING_ROLES:
+            raise NotAllowed("Only an admin or owner of the team can do this.")
+
+
+def key_digest(key: str) -> str:
+    """SHA-256 of a key. Keys hold 256 random bits, so a fast hash is the right one."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def caller_by_key(key: str) -> Caller | None:
+    """The caller a valid key stands for; None when it is unknown, expired, revoked or its person is suspended."""
+    row = (
+        ApiKey.objects.select_related("user")
+        .filter(digest=key_digest(key), revoked_at=None)
+        .filter(Q(expires_at=None) | Q(expires_at__gt=now()))
+        .first()
+    )
+    if row is None or (row.user is not None and not row.user.is_active):
+        return None
+    if row.user is None:
+        roles = [(row.team_id, Role.MEMBER.value)]
+    else:
+        # A person's key reaches what the person reaches now; the team on the key only says who pays.
+        roles = _roles(row.user_id)
+        if row.team_id not in dict(roles):
+            return None
+    return Caller(
+        user_id=row.user_id,
+        account_id=row.user.account_id if row.user else None,
+        key_id=row.id,
+        default_team_id=row.team_id,
+        roles=tuple(roles),
+        scopes=frozenset(row.scopes),
+        models_allowed=frozenset(row.models_allowed) if row.models_allowed is not None else None,
+        is_staff=bool(row.user and row.user.is_staff and "staff" in row.scopes),
+    )
+
+
+def caller_by_user(user: User) -> Caller:
+    """The caller that a signed-in person is."""
+    roles = _roles(user.id)
+    team_id = user.default_team_id or (roles[0][0] if roles else None)
+    if team_id is None:
+        raise NotAllowed("You are in no team yet. An administrator can add you to one.")
+    return Caller(
+        user_id=user.id,
+        account_id=user.account_id,
+        key_id=None,
+        default_team_id=team_id,
+        roles=tuple(roles),
+        scopes=frozenset(ALL_SCOPES),
+        models_allowed=None,
+        is_staff=user.is_staff,
+        session_hash=user.get_session_auth_hash(),
+    )
+
+
+def _roles(user_id: UUID | None) -> list[tuple[UUID, str]]:
+    return list(Membership.objects.filter(user_id=user_id).order_by("id").values_list("team_id", "role"))
+
+
+def teams_of(caller: Caller) -> list[Team]:
+    """The caller's teams, oldest membership first."""
+    by_id = Team.objects.in_bulk([team for team, _ in caller.roles])
+    return [by_id[team] for team, _ in caller.roles if team in by_id]
+
+
+def team_get(team_id: UUID) -> Team:
+    """Errors: NotFound."""
+    team = Team.objects.filter(id=team_id).first()
+    if team is None:
+        raise NotFound("There is no such team.")
+    return team
+
+
+def keys_of(caller: Caller) -> list[ApiKey]:
+    """The caller's own keys and, for admins, those of their teams; newest first; revoked ones left out."""
+    managed = [team for team, role in caller.roles if role in MANAGING_ROLES]
+    mine = Q(user_id=caller.user_id) if caller.user_id else Q(id=caller.key_id)
+    return list(ApiKey.objects.filter(mine | Q(team_id__in=managed, user=None), revoked_at=None).order_by("-id")[:200])
+
+
+def key_get(caller: Caller, key_id: UUID) -> ApiKey:
+    """Errors: NotFound for a key that is not the caller's to see."""
+    for key in keys_of(caller):
+        if key.id == key_id:
+            return key
+    raise NotFound("There is no such key.")

@@ -1,0 +1,80 @@
+"""Writes to people, teams and keys."""
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils.text import slugify
+
+from app.accounts.models import ApiKey, Membership, Role, Team, User
+from app.accounts.selectors import key_digest
+from app.common.clock import now
+from app.common.models import uuid7
+
+KEY_PREFIX = "tsr_"
+
+
+@transaction.atomic
+def user_create(*, email: str, password: str | None, name: str = "", is_staff: bool = False) -> User:
+    """A person with a personal team of their own, which is their default payer."""
+    user = User.objects.create_user(email, password, name=name, is_staff=is_staff, is_superuser=is_staff)
+    team = team_create(name=f"{name or email.split('@')[0]} (personal)", owner=user, is_personal=True)
+    user.default_team = team
+    user.save(update_fields=["default_team"])
+    return user
+
+
+@transaction.atomic
+def team_create(*, name: str, owner: User, is_personal: bool = False) -> Team:
+    """A team with its first owner. The slug carries part of the id, so that two teams may share a name."""
+    identity = uuid7()
+    slug = f"{slugify(name)[:60] or 'team'}-{identity.hex[-8:]}"
+    team = Team.objects.create(id=identity, name=name, slug=slug, is_personal=is_personal)
+    membership_set(team=team, user=owner, role=Role.OWNER)
+    return team
+
+
+def membership_set(*, team: Team, user: User, role: str) -> Membership:
+    """Add somebody or change their role."""
+    return Membership.objects.update_or_create(team=team, user=user, defaults={"role": role})[0]
+
+
+def key_create(
+    *,
+    name: str,
+    team_id: UUID,
+    user_id: UUID | None,
+    scopes: Sequence[str],
+    models_allowed: Sequence[str] | None = None,
+    expires_at: datetime | None = None,
+    budget: dict[str, Any] | None = None,
+    key_id: UUID | None = None,
+) -> tuple[ApiKey, str]:
+    """A key and its plain text, which is shown once and not kept."""
+    plain = KEY_PREFIX + secrets.token_urlsafe(32)
+    row = ApiKey.objects.create(
+        id=key_id or uuid7(),
+        team_id=team_id,
+        user_id=user_id,
+        name=name,
+        prefix=plain[:10],
+        digest=key_digest(plain),
+        scopes=list(scopes),
+        models_allowed=list(models_allowed) if models_allowed is not None else None,
+        expires_at=expires_at,
+        budget=budget,
+    )
+    return row, plain
+
+
+def key_revoke(*, key: ApiKey) -> None:
+    """From now on the key is unknown; processes that cached it forget it within a second."""
+    ApiKey.objects.filter(id=key.id, revoked_at=None).update(revoked_at=now())
+
+
+def keys_touch(*, key_ids: Sequence[UUID]) -> None:
+    """Note that these keys were used; called in batches, never once a request."""
+    ApiKey.objects.filter(id__in=list(key_ids)).update(last_used_at=now())

@@ -1,0 +1,69 @@
+"""Which inference servers exist and which models they serve. Prices are billing's, not here."""
+
+from django.db import models
+
+from app.accounts.models import Level
+from app.common.crypto import decrypt, encrypt
+from app.common.models import BaseModel
+
+
+class Backend(BaseModel):
+    """One inference server or provider account."""
+
+    name = models.CharField(max_length=100, unique=True)
+    kind = models.CharField(max_length=30)
+    """A kind of `inference_client`: openai, llamacpp, vllm, ollama, anthropic…"""
+    base_url = models.URLField(max_length=500)
+    secret = models.TextField(blank=True, editable=False)
+    """The server's key, encrypted; empty when it wants none."""
+    region = models.CharField(max_length=60, blank=True)
+    leaves_premises = models.BooleanField(default=False)
+    enabled = models.BooleanField(default=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def api_key(self) -> str:
+        """The plain key. Never shown, never logged."""
+        return decrypt(self.secret)
+
+    def set_api_key(self, value: str) -> None:
+        """Keep `value` encrypted; the caller saves."""
+        self.secret = encrypt(value)
+
+
+class Deployment(BaseModel):
+    """A model as one backend serves it, under the name people choose."""
+
+    class Purpose(models.TextChoices):
+        CHAT = "chat"
+        EMBEDDING = "embedding"
+
+    backend = models.ForeignKey(Backend, on_delete=models.CASCADE, related_name="deployments")
+    public_name = models.CharField(max_length=100)
+    upstream_model = models.CharField(max_length=200)
+    purpose = models.CharField(max_length=10, choices=Purpose, default=Purpose.CHAT)
+    price_key = models.CharField(max_length=200)
+    """What billing finds the price under."""
+    context_window = models.PositiveIntegerField(null=True, blank=True)
+    """Tokens of input and output together; null is unknown and shown as such."""
+    max_output_tokens = models.PositiveIntegerField(default=1024)
+    clearance = models.CharField(max_length=10, choices=Level, default=Level.PRIVATE)
+    """The highest privacy level it may see."""
+    tokenizer = models.CharField(max_length=40, default="o200k_base")
+    abort_stops_billing = models.BooleanField(default=True)
+    slots = models.PositiveIntegerField(default=8)
+    enabled = models.BooleanField(default=True)
+    is_demonstration = models.BooleanField(default=False)
+    priority = models.IntegerField(default=0)
+    """Among deployments of one public name, the higher is tried first."""
+
+    class Meta:
+        indexes = (models.Index(fields=["public_name", "purpose"]),)
+        constraints = (
+            models.UniqueConstraint(fields=["backend", "upstream_model", "purpose"], name="one_deployment_per_model"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.public_name} on {self.backend}"
