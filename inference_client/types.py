@@ -1,0 +1,269 @@
+"""Values that cross the library's border: requests in, events out, one record per call.
+
+Everything is frozen, so a step that holds a value knows nobody changes it behind its back.
+Times are seconds unless a name says otherwise; token numbers are model tokens; `None` means "not told",
+which is never the same as 0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+JsonObject: TypeAlias = Mapping[str, Any]
+Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
+UsageState: TypeAlias = Literal["absent", "zero", "reported"]
+Outcome: TypeAlias = Literal["completed", "stopped", "failed"]
+FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "error", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A piece of text inside a message of several parts."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """A picture, given by its bytes; `media_type` is e.g. `image/png`."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model asked for; `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of the prompt. `tool_call_id` is set on results (role `tool`) only."""
+
+    role: Role
+    content: str | tuple[TextPart | ImagePart, ...] = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """What to ask a chat model; `model` is the name the server knows. The answer is always streamed."""
+
+    model: str
+    messages: tuple[Message, ...]
+    max_output_tokens: int
+    """Always sent: several servers generate without end when it is missing."""
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    tools: tuple[JsonObject, ...] | None = None
+    """Function tools in the OpenAI form `{type: function, function: {name, description, parameters}}`."""
+    tool_choice: str | JsonObject | None = None
+    response_format: JsonObject | None = None
+    extra: JsonObject = field(default_factory=dict)
+    """Further body fields, passed on as they are; they never replace a field set by this class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedRequest:
+    """Texts to embed; `input_type` (`query` or `passage`) is sent only when given."""
+
+    model: str
+    inputs: tuple[str, ...]
+    input_type: str | None = None
+    dimensions: int | None = None
+    extra: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Some more text of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """Some more of the model's reasoning, which is billed as output and is not part of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A piece of a tool call; pieces with the same `index` belong together, `arguments` are to be joined."""
+
+    index: int
+    id: str | None
+    name: str | None
+    arguments: str
+
+
+Event: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buckets:
+    """Disjoint token numbers, fit to be priced one by one; their sum is everything the call used."""
+
+    input_uncached: int = 0
+    cache_read: int = 0
+    cache_write_short: int = 0
+    """Written for about five minutes; also where a write without a stated lifetime goes."""
+    cache_write_mid: int = 0
+    """Written for about thirty minutes (OpenAI)."""
+    cache_write_long: int = 0
+    """Written for about one hour (Anthropic, Bedrock)."""
+    cache_write_xlong: int = 0
+    """Written for about twelve hours (OpenAI)."""
+    input_audio: int = 0
+    input_image: int = 0
+    output_text: int = 0
+    reasoning: int = 0
+    output_audio: int = 0
+    rejected_prediction: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What the server said a call used.
+
+    `input_tokens` is the whole input including cache reads and writes, `output_tokens` the whole output
+    including reasoning, whatever the server's own convention is. Call `buckets()` of `usage.py` to price it.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+    state: UsageState = "absent"
+    raw: JsonObject | None = None
+    """The server's own block, untouched (merged field by field where a server sends several)."""
+    ambiguous: bool = False
+    """Declared convention, total and pre-count do not agree; reconcile before trusting the split."""
+    detail: Mapping[str, int] = field(default_factory=dict)
+    """Finer numbers by the names of `Buckets` (e.g. `cache_write_long`, `input_audio`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Measured on our side of the wire, in seconds from `started_at` (UTC)."""
+
+    started_at: datetime
+    connected_s: float | None = None
+    """Until the response headers."""
+    first_token_s: float | None = None
+    """Until the first piece of text, reasoning or tool call."""
+    total_s: float | None = None
+    """Until the body's end, or until the reader left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """All in seconds."""
+
+    connect: float = 5.0
+    first_token: float = 120.0
+    """From sending until the first token; comments a server sends to keep the line open do not count."""
+    idle: float = 60.0
+    """Between two reads that bring anything, after the first token."""
+    total: float = 900.0
+    grace: float = 2.0
+    """How long to wait for the usage block after the finish reason."""
+    drain: float = 30.0
+    """How long to read on for the usage block when the reader left and leaving does not stop the bill."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where and how to call: `kind` is a name of `adapters.kinds.KINDS` or one of its aliases."""
+
+    kind: str
+    base_url: str
+    api_key: str | None = field(default=None, repr=False)
+    abort_stops_billing: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    timeouts: Timeouts = Timeouts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorInfo:
+    """A failure as a value, for storing; see `errors.py` for the classes."""
+
+    name: str
+    message: str
+    code: str | None = None
+    status: int | None = None
+    retryable: bool = False
+    never_sent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """Exactly one for each call, however it ended."""
+
+    outcome: Outcome
+    """completed: the server ended the answer; stopped: the reader left first; failed: see `error`."""
+    finish_reason: FinishReason | None = None
+    finish_raw: str | None = None
+    usage: Usage = Usage()
+    estimated: bool = False
+    """The server's numbers are missing or partial, so whoever settles must estimate."""
+    estimate_reason: str | None = None
+    served_model: str | None = None
+    upstream_id: str | None = None
+    timing: Timing
+    output_chars: int = 0
+    """Characters of text, reasoning and tool arguments received."""
+    error: ErrorInfo | None = None
+    attempts: int = 0
+    """Requests made; 0 when nothing was ever sent."""
+    never_sent: bool = False
+    """True when the server cannot have seen the request: nothing is owed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embeddings:
+    """One vector per input, in the order of the inputs."""
+
+    vectors: list[list[float]]
+    usage: Usage
+    timing: Timing
+    served_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """A model a server offers; sizes in tokens, None where the server does not tell."""
+
+    name: str
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFacts:
+    """What a probe learnt, without costing tokens."""
+
+    base_url: str
+    kind: str | None
+    reachable: bool
+    healthy: bool | None = None
+    """None where the server has no health route."""
+    version: str | None = None
+    models: tuple[ModelFacts, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Load figures by the names of `metrics.py`, empty where the server shows none."""
+    counts_tokens: bool = False
+    problem: str | None = None
+    """One sentence on what is wrong and what to do; None when nothing is."""
