@@ -1,0 +1,100 @@
+"""Conversations and turns. A turn is one question with its answer; branches hang on `parent`."""
+
+from django.conf import settings
+from django.db import models
+
+from app.accounts.models import Level, Team
+from app.common.models import BaseModel
+
+
+class Conversation(BaseModel):
+    """A tree of turns, owned by a person, paid by a team."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="conversations")
+    """The payer, chosen when it is created."""
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
+    title = models.CharField(max_length=200, blank=True)
+    model = models.CharField(max_length=100, blank=True)
+    collections = models.JSONField(default=list)
+    """Collection ids searched unless a turn names others."""
+    level = models.CharField(max_length=10, choices=Level, default=Level.PUBLIC)
+    """Highest privacy level any turn had; never lowered."""
+    pinned = models.BooleanField(default=False)
+    archived = models.BooleanField(default=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        indexes = (models.Index(fields=["owner", "-updated_at"]),)
+
+
+class TurnState(models.TextChoices):
+    """`running` ends in exactly one of the others."""
+
+    RUNNING = "running"
+    DONE = "done"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+class Turn(BaseModel):
+    """One question and what came of it. Money is in the ledger; the figures here are a copy for showing."""
+
+    conversation = models.ForeignKey(Conversation, null=True, on_delete=models.CASCADE, related_name="turns")
+    """Null for a stateless `/v1` call that searched documents: kept so that its sources can be checked."""
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
+    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="children")
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    question = models.TextField()
+    answer = models.TextField(blank=True)
+    reasoning = models.TextField(blank=True)
+    state = models.CharField(max_length=12, choices=TurnState, default=TurnState.RUNNING)
+    finish_reason = models.CharField(max_length=20, blank=True)
+    error = models.JSONField(null=True, blank=True)
+    model = models.CharField(max_length=100)
+    deployment_id = models.UUIDField(null=True)
+    reservation_id = models.UUIDField(null=True)
+    level = models.CharField(max_length=10, choices=Level, default=Level.PUBLIC)
+    estimate = models.JSONField(default=dict)
+    notices = models.JSONField(default=list)
+    quotes = models.JSONField(default=list)
+    usage = models.JSONField(null=True, blank=True)
+    timing = models.JSONField(default=dict)
+    """Milliseconds by stage, from `app.chat.clock`."""
+    feedback = models.JSONField(null=True, blank=True)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField()
+    stop_requested = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["conversation", "id"]),
+            models.Index(fields=["heartbeat_at"], condition=models.Q(state="running"), name="turn_running"),
+        )
+
+
+class SentPassage(BaseModel):
+    """A passage exactly as it was sent to the model, so that a citation can be checked for ever."""
+
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="passages")
+    team_id = models.UUIDField()
+    number = models.PositiveSmallIntegerField()
+    """The `[n]` it was sent under."""
+    passage_id = models.UUIDField()
+    document_id = models.UUIDField()
+    document_version = models.PositiveIntegerField()
+    collection_id = models.UUIDField()
+    title = models.CharField(max_length=500)
+    heading = models.TextField(blank=True)
+    page = models.PositiveIntegerField(null=True)
+    start = models.PositiveIntegerField()
+    end = models.PositiveIntegerField()
+    text = models.TextField()
+    sha256 = models.CharField(max_length=64)
+    score = models.FloatField()
+    cited = models.BooleanField(default=False)
+    warnings = models.JSONField(default=list)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["turn", "number"], name="one_passage_per_number"),)
