@@ -1,0 +1,1 @@
+"""The retrieval tier: documents in, passages out, with permission inside every query."""

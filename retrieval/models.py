@@ -1,0 +1,246 @@
+"""Rows of the retrieval tier. References upward (teams, people) are plain uuids and principals."""
+
+from django.db import models
+from django.db.models.functions import Lower
+from pgvector.django import HalfVectorField
+from uuid_utils.compat import uuid7
+
+LEVELS = ("public", "internal", "private")
+
+
+class Row(models.Model):
+    """Base of every row: a time-ordered key, so that indexes grow at one end."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        abstract = True
+
+
+class Level(models.TextChoices):
+    PUBLIC = "public"
+    INTERNAL = "internal"
+    PRIVATE = "private"
+
+
+class Status(models.TextChoices):
+    QUEUED = "queued"
+    PARSING = "parsing"
+    CHUNKING = "chunking"
+    EMBEDDING = "embedding"
+    READY = "ready"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+WORKING = (Status.PARSING, Status.CHUNKING, Status.EMBEDDING)
+"""States in which some worker holds the lease."""
+
+
+class EmbeddingSpace(Row):
+    """One model at one dimension in one generation: only vectors of the same space are comparable."""
+
+    class State(models.TextChoices):
+        BUILDING = "building"
+        ACTIVE = "active"
+        RETIRED = "retired"
+
+    model = models.CharField(max_length=200)
+    dimension = models.PositiveIntegerField()
+    generation = models.PositiveIntegerField(default=1)
+    query_prefix = models.CharField(max_length=200, blank=True, default="")
+    passage_prefix = models.CharField(max_length=200, blank=True, default="")
+    min_similarity = models.FloatField(null=True, blank=True)
+    """Below it a passage is noise. Null: not measured for this model, the built-in default counts."""
+    state = models.CharField(max_length=16, choices=State, default=State.BUILDING)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["model", "dimension", "generation"], name="space_once"),
+            models.UniqueConstraint(
+                fields=["state"], condition=models.Q(state="active"), name="space_one_active"
+            ),
+        ]
+
+
+class Collection(Row):
+    """Documents that are searched, shared and paid for together. Private to its owner team by default."""
+
+    class Kind(models.TextChoices):
+        LIBRARY = "library"
+        CONVERSATION = "conversation"
+
+    team_id = models.UUIDField(db_index=True)
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True, default="")
+    kind = models.CharField(max_length=16, choices=Kind, default=Kind.LIBRARY)
+    level = models.CharField(max_length=16, choices=Level, default=Level.INTERNAL)
+    created_by = models.CharField(max_length=64)
+    """Principal of the creator."""
+    chunk_count = models.PositiveBigIntegerField(default=0)
+    """Kept by the commit of a version, so that search can choose its plan without counting."""
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint("team_id", Lower("name"), name="collection_name_once_a_team"),
+            models.CheckConstraint(condition=models.Q(level__in=LEVELS), name="collection_level_known"),
+        ]
+
+
+class Grant(Row):
+    """One principal may use one collection up to a verb; a stronger verb includes the weaker ones."""
+
+    class Verb(models.TextChoices):
+        READ = "read"
+        WRITE = "write"
+        MANAGE = "manage"
+
+    team_id = models.UUIDField()
+    collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="grants")
+    principal = models.CharField(max_length=64)
+    verb = models.CharField(max_length=8, choices=Verb)
+    created_by = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["principal", "collection"], name="grant_once"),
+            models.CheckConstraint(
+                condition=models.Q(verb__in=("read", "write", "manage")), name="grant_verb_known"
+            ),
+        ]
+
+
+class Document(Row):
+    """A file somebody put in. The row is also its ingestion job: whoever holds the lease works on it.
+
+    `version` counts uploads; `serving_version` is the one search sees (0: none yet). The old version
+    serves until the new one is committed, and goes on serving when the new one fails.
+    """
+
+    team_id = models.UUIDField(db_index=True)
+    collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="documents")
+    name = models.CharField(max_length=500)
+    title = models.CharField(max_length=500, blank=True, default="")
+    """From the file itself, where it has one."""
+    sha256 = models.CharField(max_length=64, db_index=True)
+    serving_sha256 = models.CharField(max_length=64, blank=True, default="", db_index=True)
+    size = models.PositiveBigIntegerField()
+    mime = models.CharField(max_length=100, blank=True, default="")
+    """What the content is, not what the name says. Empty until it was looked at."""
+    version = models.PositiveIntegerField(default=1)
+    serving_version = models.PositiveIntegerField(default=0)
+    created_by = models.CharField(max_length=64)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED)
+    progress_done = models.PositiveIntegerField(default=0)
+    progress_total = models.PositiveIntegerField(default=0)
+    """0: not known yet. In the embedding stage both count chunks."""
+    pages = models.PositiveIntegerField(null=True, blank=True)
+    """Null where the format has no pages, or before it was read."""
+    chunk_count = models.PositiveIntegerField(default=0)
+    metadata = models.JSONField(default=dict, blank=True)
+    warnings = models.JSONField(default=list, blank=True)
+    ready_at = models.DateTimeField(null=True, blank=True)
+
+    error_step = models.CharField(max_length=16, blank=True, default="")
+    error_code = models.CharField(max_length=40, blank=True, default="")
+    error_message = models.TextField(blank=True, default="")
+
+    attempts = models.PositiveIntegerField(default=0)
+    lease_owner = models.CharField(max_length=100, blank=True, default="")
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    fencing = models.PositiveBigIntegerField(default=0)
+    """Raised by every lease taken; a write that carries an older number changes nothing."""
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["collection", "sha256"], name="document_once_a_collection"),
+        ]
+        indexes = [
+            models.Index(fields=["collection", "-created_at"], name="document_newest"),
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=models.Q(status__in=("queued", "parsing", "chunking", "embedding")),
+                name="document_unfinished",
+            ),
+        ]
+
+    @property
+    def progress(self) -> float | None:
+        """Share of the present stage that is done, 0 to 1; None while it is not known."""
+        if self.status == Status.READY:
+            return 1.0
+        return self.progress_done / self.progress_total if self.progress_total else None
+
+    @property
+    def error(self) -> dict[str, str] | None:
+        """Step, code and sentence of the failure, or None."""
+        if not self.error_step:
+            return None
+        return {"step": self.error_step, "code": self.error_code, "message": self.error_message}
+
+
+class DocumentText(Row):
+    """What the machine read, a row a page. The document's text is the pages joined by PAGE_BREAK."""
+
+    team_id = models.UUIDField()
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="texts")
+    version = models.PositiveIntegerField()
+    page = models.PositiveIntegerField()
+    start = models.PositiveBigIntegerField()
+    """Offset of this page's first character in the whole document text."""
+    text = models.TextField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["document", "version", "page"], name="text_once_a_page"),
+        ]
+
+
+class Chunk(Row):
+    """A searchable stretch of a committed version. `text` equals `document_text[start:end]`.
+
+    Rows exist only for the version that serves, so search needs no state filter. Vectors are stored
+    with unit length, so that the inner product is the cosine.
+    """
+
+    team_id = models.UUIDField()
+    collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="chunks")
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="chunks")
+    version = models.PositiveIntegerField()
+    index = models.PositiveIntegerField()
+    page = models.PositiveIntegerField(null=True)
+    start = models.PositiveBigIntegerField()
+    end = models.PositiveBigIntegerField()
+    text = models.TextField()
+    heading = models.TextField(blank=True, default="")
+    tokens = models.PositiveIntegerField()
+    content_hash = models.BinaryField(max_length=32)
+    """SHA-256 of the text that was embedded (heading path and text): the same text is never embedded twice."""
+    space = models.ForeignKey(EmbeddingSpace, on_delete=models.PROTECT)
+    # No dimension on purpose: spaces of different dimensions live side by side in one column.
+    embedding = HalfVectorField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["document", "version", "index"], name="chunk_once"),
+        ]
+        indexes = [models.Index(fields=["team_id", "content_hash"], name="chunk_content")]
+
+
+class EmbeddingDraft(Row):
+    """A vector bought for a version that is not committed yet, so that a killed job never pays twice."""
+
+    team_id = models.UUIDField()
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="drafts")
+    space = models.ForeignKey(EmbeddingSpace, on_delete=models.CASCADE)
+    content_hash = models.BinaryField(max_length=32)
+    embedding = HalfVectorField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["document", "space", "content_hash"], name="draft_once"),
+        ]

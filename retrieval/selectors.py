@@ -1,0 +1,128 @@
+"""Reads, each behind the viewer's rights: what may not be read looks exactly like what does not exist."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from retrieval.errors import Forbidden, NotFound
+from retrieval.models import Collection, Document, DocumentText, EmbeddingSpace, Grant
+from retrieval.types import VERBS, Verb, Viewer
+
+
+@dataclass(frozen=True, slots=True)
+class TextPage:
+    """One page of what the machine read."""
+
+    number: int
+    text: str
+    start: int
+    """Offset of the first character in the whole document text."""
+
+
+def _granted(viewer: Viewer, verb: Verb) -> QuerySet[Grant]:
+    """Grants that let this viewer do `verb`: of that verb or a stronger one."""
+    return Grant.objects.filter(
+        verb__in=VERBS[VERBS.index(verb) :], principal__in=viewer.principals_for(verb)
+    )
+
+
+def _collections(viewer: Viewer, verb: Verb) -> QuerySet[Collection]:
+    return Collection.objects.filter(pk__in=_granted(viewer, verb).values("collection_id"))
+
+
+def collections_readable(viewer: Viewer) -> QuerySet[Collection]:
+    """Every collection the viewer may search, newest first; those of conversations included."""
+    return _collections(viewer, "read").order_by("-created_at")
+
+
+def collections_writable(viewer: Viewer) -> QuerySet[Collection]:
+    """Every collection the viewer may add documents to, newest first."""
+    return _collections(viewer, "write").order_by("-created_at")
+
+
+def collections_resolve(viewer: Viewer, ids: Sequence[UUID]) -> list[Collection]:
+    """The collections of these ids in the order given. Errors: NotFound naming the first that is unknown or unreadable."""
+    found = {c.pk: c for c in _collections(viewer, "read").filter(pk__in=ids)}
+    missing = [item for item in ids if item not in found]
+    if missing:
+        raise NotFound("collection", missing[0])
+    return [found[item] for item in dict.fromkeys(ids)]
+
+
+def collection_named(viewer: Viewer, name: str) -> Collection:
+    """The readable collection of this name, the newest if several teams have one. Errors: NotFound."""
+    found = collections_readable(viewer).filter(name__iexact=name).first()
+    if found is None:
+        raise NotFound("collection", name)
+    return found
+
+
+def collection_get(viewer: Viewer, collection_id: UUID) -> Collection:
+    """A readable collection. Errors: NotFound."""
+    return collections_resolve(viewer, [collection_id])[0]
+
+
+def _with_verb(viewer: Viewer, collection: Collection, verb: Verb) -> Collection:
+    if not _granted(viewer, verb).filter(collection=collection).exists():
+        raise Forbidden(
+            f"You may read “{collection.name}”, but not {verb} it. Ask its owner for the right to.",
+            detail={"verb": verb, "id": str(collection.pk)},
+        )
+    return collection
+
+
+def collection_writable(viewer: Viewer, collection_id: UUID) -> Collection:
+    """A collection the viewer may add to. Errors: NotFound if unreadable, Forbidden if only readable."""
+    return _with_verb(viewer, collection_get(viewer, collection_id), "write")
+
+
+def collection_manageable(viewer: Viewer, collection_id: UUID) -> Collection:
+    """A collection the viewer may share, rename and delete. Errors: NotFound if unreadable, else Forbidden."""
+    return _with_verb(viewer, collection_get(viewer, collection_id), "manage")
+
+
+def collection_verbs(viewer: Viewer, collection: Collection) -> tuple[Verb, ...]:
+    """What the viewer may do with a collection, weakest first; empty when not even reading."""
+    return tuple(verb for verb in VERBS if _granted(viewer, verb).filter(collection=collection).exists())
+
+
+def grants_list(viewer: Viewer, collection_id: UUID) -> QuerySet[Grant]:
+    """Who may use a collection, for those who manage it. Errors: as collection_manageable."""
+    return Grant.objects.filter(collection=collection_manageable(viewer, collection_id)).order_by("created_at")
+
+
+def documents_list(viewer: Viewer, collection_id: UUID) -> QuerySet[Document]:
+    """Documents of a readable collection, newest first. Errors: NotFound."""
+    return Document.objects.filter(collection=collection_get(viewer, collection_id)).order_by("-created_at")
+
+
+def document_get(viewer: Viewer, document_id: UUID) -> Document:
+    """A readable document with its collection. Errors: NotFound."""
+    readable = _granted(viewer, "read").values("collection_id")
+    found = (
+        Document.objects.select_related("collection").filter(pk=document_id, collection_id__in=readable).first()
+    )
+    if found is None:
+        raise NotFound("document", document_id)
+    return found
+
+
+def document_writable(viewer: Viewer, document_id: UUID) -> Document:
+    """A document the viewer may replace, retry or remove. Errors: NotFound if unreadable, else Forbidden."""
+    document = document_get(viewer, document_id)
+    _with_verb(viewer, document.collection, "write")
+    return document
+
+
+def document_text(viewer: Viewer, document_id: UUID) -> list[TextPage]:
+    """What the machine read of the version that serves, by page; empty before it is ready. Errors: NotFound."""
+    document = document_get(viewer, document_id)
+    rows = DocumentText.objects.filter(document=document, version=document.serving_version).order_by("page")
+    return [TextPage(number=row.page, text=row.text, start=row.start) for row in rows]
+
+
+def space_active() -> EmbeddingSpace | None:
+    """The embedding space that search uses now, or None before the first document."""
+    return EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).first()

@@ -1,0 +1,267 @@
+"""Writes: collections, grants, documents. Each takes a row that a selector gave out under the caller's rights."""
+
+import re
+from datetime import timedelta
+from pathlib import PurePosixPath
+from typing import BinaryIO
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from retrieval import pipeline, storage
+from retrieval.errors import Conflict, Invalid
+from retrieval.models import LEVELS, WORKING, Chunk, Collection, Document, Grant, Status
+from retrieval.types import VERBS, Receipt, Verb
+
+_PRINCIPAL = re.compile(r"^(user|team):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_FIRST_LOOK = timedelta(minutes=2)
+"""After this a queued document whose message was lost is enqueued again."""
+
+
+def collection_create(
+    *,
+    name: str,
+    team_id: UUID,
+    created_by: str,
+    level: str = "internal",
+    description: str = "",
+    kind: str = Collection.Kind.LIBRARY,
+) -> Collection:
+    """A new collection, private to its owner team: the team and the creator get a `manage` grant.
+
+    Errors: Invalid (name, level), Conflict when the team has one of this name.
+    """
+    collection = Collection(
+        name=_clean_name(name, "name"),
+        team_id=team_id,
+        created_by=created_by,
+        level=_level(level),
+        description=description,
+        kind=kind,
+    )
+    principals = {created_by, f"team:{team_id}"}
+    with transaction.atomic():
+        _save_named(collection)
+        for principal in sorted(principals):
+            _grant(collection, principal, "manage", created_by)
+    return collection
+
+
+def collection_update(
+    *,
+    collection: Collection,
+    name: str | None = None,
+    level: str | None = None,
+    description: str | None = None,
+) -> Collection:
+    """Change what is given, leave the rest. Errors: Invalid, Conflict on a taken name."""
+    if name is not None:
+        collection.name = _clean_name(name, "name")
+    if level is not None:
+        collection.level = _level(level)
+    if description is not None:
+        collection.description = description
+    with transaction.atomic():
+        _save_named(collection)
+    return collection
+
+
+def collection_delete(*, collection: Collection) -> Receipt:
+    """Remove a collection with its documents, vectors, grants and the originals nobody else uses."""
+    hashes = set(collection.documents.values_list("sha256", flat=True))
+    hashes |= set(collection.documents.exclude(serving_sha256="").values_list("serving_sha256", flat=True))
+    with transaction.atomic():
+        chunks = _chunks_delete(Q(collection=collection))
+        documents = collection.documents.count()
+        collection_id = collection.pk
+        collection.delete()
+    return Receipt("collection", collection_id, documents, chunks, _blobs_release(hashes))
+
+
+def grant_set(*, collection: Collection, principal: str, verb: Verb | None, created_by: str) -> Grant | None:
+    """Let a principal use the collection up to `verb`; None takes the grant away. Errors: Invalid, Conflict."""
+    if not _PRINCIPAL.match(principal):
+        raise Invalid("principal", f"“{principal}” is not user:<uuid> or team:<uuid>.")
+    if verb is not None:
+        if verb not in VERBS:
+            raise Invalid("verb", f"“{verb}” is not one of {', '.join(VERBS)}.")
+        return _grant(collection, principal, verb, created_by)
+    others = collection.grants.filter(verb="manage").exclude(principal=principal)
+    if not others.exists():
+        raise Conflict("Nobody could manage this collection any more. Give someone else `manage` first.")
+    collection.grants.filter(principal=principal).delete()
+    return None
+
+
+def document_create(
+    *, collection: Collection, name: str, content: BinaryIO | bytes, created_by: str
+) -> tuple[Document, bool]:
+    """Keep the bytes and queue them for ingestion; the caller enqueues the task on commit when status is queued.
+
+    The same bytes in the same collection give the existing row and False. One that had failed or was
+    cancelled is queued again: a failed upload never blocks the next try. Errors: Invalid, TooLarge.
+    """
+    clean = _clean_name(name, "file")
+    with storage.received(content, limit=settings.UPLOAD_MAX_BYTES) as item, transaction.atomic():
+        if item.size == 0:
+            raise Invalid("file", f"“{clean}” is empty, so there is nothing to read. Choose another file.")
+        _blob_lock(item.sha256)
+        storage.blob_keep(item)
+        document, created = Document.objects.get_or_create(
+            collection=collection,
+            sha256=item.sha256,
+            defaults={
+                "team_id": collection.team_id,
+                "name": clean,
+                "size": item.size,
+                "created_by": created_by,
+                "lease_expires_at": timezone.now() + _FIRST_LOOK,
+            },
+        )
+        if not created and document.status in (Status.FAILED, Status.CANCELLED):
+            _requeue(document)
+    return document, created
+
+
+def document_replace(
+    *, document: Document, content: BinaryIO | bytes, name: str | None = None
+) -> tuple[Document, bool]:
+    """A new version: the old one serves until the new one is committed. False: the bytes are the same.
+
+    Errors: Invalid, TooLarge, Conflict when the collection holds these bytes as another document.
+    """
+    with storage.received(content, limit=settings.UPLOAD_MAX_BYTES) as item, transaction.atomic():
+        if item.size == 0:
+            raise Invalid("file", "The new file is empty. The version before it stays as it is.")
+        row = Document.objects.select_for_update().get(pk=document.pk)
+        if row.sha256 == item.sha256:
+            return row, False
+        if Document.objects.filter(collection=row.collection_id, sha256=item.sha256).exists():
+            raise Conflict("This collection already holds the same file as another document.")
+        superseded = row.sha256
+        _blob_lock(item.sha256)
+        storage.blob_keep(item)
+        row.name = _clean_name(name, "file") if name else row.name
+        row.sha256, row.size, row.version = item.sha256, item.size, row.version + 1
+        _requeue(row)
+    _blobs_release({superseded})
+    return row, True
+
+
+def document_retry(*, document: Document) -> Document:
+    """Queue a failed or cancelled document again; what was embedded before is not embedded twice. Errors: Conflict."""
+    with transaction.atomic():
+        row = Document.objects.select_for_update().get(pk=document.pk)
+        if row.status not in (Status.FAILED, Status.CANCELLED):
+            raise Conflict(f"“{row.name}” is {row.status}; only a failed or cancelled document can be retried.")
+        _requeue(row)
+    return row
+
+
+def document_cancel(*, document: Document) -> Document:
+    """Stop an unfinished ingestion; a version that serves goes on serving. Errors: Conflict when nothing runs."""
+    with transaction.atomic():
+        row = Document.objects.select_for_update().get(pk=document.pk)
+        if row.status not in (Status.QUEUED, *WORKING):
+            raise Conflict(f"“{row.name}” is {row.status}; there is nothing to cancel.")
+        # The raised number makes every later write of the worker that holds the lease a no-op.
+        row.status, row.fencing, row.lease_owner, row.lease_expires_at = Status.CANCELLED, row.fencing + 1, "", None
+        row.save()
+    return row
+
+
+def document_delete(*, document: Document) -> Receipt:
+    """Remove a document with its text, chunks, vectors and drafts, and its original unless another one shares it."""
+    with transaction.atomic():
+        row = Document.objects.select_for_update().get(pk=document.pk)
+        hashes = {row.sha256, row.serving_sha256} - {""}
+        chunks = _chunks_delete(Q(document=row))
+        pipeline.collection_recount(row.collection_id, -chunks)
+        document_id = row.pk
+        row.delete()
+    return Receipt("document", document_id, 1, chunks, _blobs_release(hashes))
+
+
+def document_ingest(document_id: UUID) -> str:
+    """Run one ingestion job to its end and return the status it left; see `pipeline.run`."""
+    return pipeline.run(document_id)
+
+
+def documents_due(*, limit: int = 200) -> list[UUID]:
+    """Unfinished documents that no worker seems to hold: lost messages and expired leases.
+
+    Each is marked as looked at, so that a long queue is not enqueued again every few seconds.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        rows = list(
+            Document.objects.select_for_update(skip_locked=True)
+            .filter(status__in=(Status.QUEUED, *WORKING), lease_expires_at__lt=now)
+            .order_by("lease_expires_at")
+            .values_list("pk", "status")[:limit]
+        )
+        queued = [pk for pk, status in rows if status == Status.QUEUED]
+        Document.objects.filter(pk__in=queued).update(lease_expires_at=now + 5 * _FIRST_LOOK)
+    return [pk for pk, _ in rows]
+
+
+def _requeue(row: Document) -> None:
+    row.status, row.attempts, row.fencing = Status.QUEUED, 0, row.fencing + 1
+    row.error_step = row.error_code = row.error_message = row.lease_owner = ""
+    row.progress_done = row.progress_total = 0
+    row.lease_expires_at = timezone.now() + _FIRST_LOOK
+    row.save()
+
+
+def _clean_name(name: str, field: str) -> str:
+    """A display name: no path, no control characters, at most 200 characters."""
+    last = PurePosixPath(name.replace("\\", "/")).name if field == "file" else name
+    clean = " ".join("".join(c if c.isprintable() else " " for c in last).split())[:200]
+    if not clean:
+        raise Invalid(field, "A name is needed; this one is empty.")
+    return clean
+
+
+def _level(level: str) -> str:
+    if level not in LEVELS:
+        raise Invalid("level", f"“{level}” is not one of {', '.join(LEVELS)}.")
+    return level
+
+
+def _save_named(collection: Collection) -> None:
+    try:
+        with transaction.atomic():
+            collection.save()
+    except IntegrityError as exc:
+        raise Conflict(f"This team already has a collection named “{collection.name}”. Choose another name.") from exc
+
+
+def _grant(collection: Collection, principal: str, verb: Verb, created_by: str) -> Grant:
+    values = {"verb": verb, "created_by": created_by, "team_id": collection.team_id}
+    grant, _ = Grant.objects.update_or_create(collection=collection, principal=principal, defaults=values)
+    return grant
+
+
+def _chunks_delete(condition: Q) -> int:
+    # Nothing refers to a chunk, so one statement is enough; the ORM's cascade would load 20,000 rows first.
+    return Chunk.objects.filter(condition)._raw_delete(using="default")
+
+
+def _blob_lock(sha256: str) -> None:
+    """Until the end of the transaction no other one keeps or removes the original of this hash."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"blob:{sha256}"])
+
+
+def _blobs_release(hashes: set[str]) -> int:
+    """Remove originals that no document refers to any more. After the commit of what referred to them."""
+    removed = 0
+    for sha256 in sorted(hashes):
+        with transaction.atomic():
+            _blob_lock(sha256)
+            if not Document.objects.filter(Q(sha256=sha256) | Q(serving_sha256=sha256)).exists():
+                removed += storage.blob_remove(sha256)
+    return removed

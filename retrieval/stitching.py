@@ -1,0 +1,1 @@
+"""The prompt, from its parts, within a budget. Pure."""

@@ -1,0 +1,145 @@
+"""Values and protocols that cross the tier's border. Pure: no framework, no IO."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+from uuid import UUID
+
+Role = Literal["query", "passage"]
+Verb = Literal["read", "write", "manage"]
+VERBS: tuple[Verb, ...] = ("read", "write", "manage")
+"""Weakest first: each verb includes those before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who is looking, as the web tier hands it down."""
+
+    principals: frozenset[str]
+    """`user:<uuid>` and `team:<uuid>`; a grant to any of them counts for reading."""
+
+    writing: frozenset[str] | None = None
+    """Principals whose grants count for writing: the person and the teams where the role allows it.
+    None: only personal ones, so that a caller who forgets roles gives away nothing."""
+
+    managing: frozenset[str] | None = None
+    """Principals whose grants count for managing. None: only personal ones."""
+
+    def principals_for(self, verb: Verb) -> frozenset[str]:
+        """The principals through which this viewer may use a grant of `verb` or stronger."""
+        if verb == "read":
+            return self.principals
+        chosen = self.writing if verb == "write" else self.managing
+        if chosen is None:
+            return frozenset(p for p in self.principals if p.startswith("user:"))
+        return chosen & self.principals
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """One embedder answer: a vector a text, in the order asked."""
+
+    vectors: Sequence[Sequence[float]]
+    model: str
+    input_tokens: int | None
+    """None: the server did not say. Unknown is not zero."""
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors. The prefixes of the model are the embedder's business, not the caller's."""
+
+    async def __call__(self, texts: Sequence[str], *, role: Role, payer: object) -> Embedded: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A reranker's answer: one score a text, higher is better."""
+
+    scores: Sequence[float]
+    model: str
+    input_tokens: int | None
+
+
+class Reranker(Protocol):
+    async def __call__(self, query: str, texts: Sequence[str], *, payer: object) -> Scored: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Condensed:
+    """A follow-up question rewritten to stand alone."""
+
+    question: str
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+class Condenser(Protocol):
+    async def __call__(self, history: Sequence["PromptMessage"], question: str, *, payer: object) -> Condensed: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of one document as search found it, with everything needed to open it again."""
+
+    id: UUID
+    """New for each search: one showing of a chunk."""
+    chunk_id: UUID
+    document_id: UUID
+    document_version: int
+    collection_id: UUID
+    title: str
+    page: int | None
+    """1-based; None where the format has no pages."""
+    start: int
+    """Offset in characters in the whole document text; `text == document_text[start:end]`."""
+    end: int
+    text: str
+    sha256: str
+    """Of `text` in UTF-8, hex: a stored citation can be checked later."""
+    score: float
+    """Similarity, higher is better; only comparable within one embedding model."""
+    heading: str = ""
+    """Heading path, outermost first, joined by ` › `."""
+    warnings: tuple[str, ...] = ()
+    """What the reader should know about the source (guessed encoding, low OCR confidence)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The stitched prompt, never over the budget it was given."""
+
+    messages: tuple[PromptMessage, ...]
+    passages: tuple[Passage, ...]
+    """Those sent, in the order of their numbers: passages[0] is [1]."""
+    input_tokens: int
+    left_out: tuple[str, ...] = ()
+    """One sentence for each thing that did not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A sentence taken word for word from a passage, as an answer of its own."""
+
+    text: str
+    number: int
+    """The number of its passage in the list given, from 1."""
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a deletion removed."""
+
+    kind: str
+    id: UUID
+    documents: int
+    chunks: int
+    blobs: int
+    detail: Mapping[str, object] = field(default_factory=dict)
