@@ -1,3 +1,11 @@
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from app.chat.views import ChatView, DocumentsView, DocumentView
+
+app_name = "chat"
+urlpatterns = [
+    path("", ChatView.as_view(), name="home"),
+    path("c/<uuid:conversation_id>/", ChatView.as_view(), name="conversation"),
+    path("documents/", DocumentsView.as_view(), name="documents"),
+    path("documents/<uuid:document_id>/", DocumentView.as_view(), name="document"),
+]

@@ -1,0 +1,41 @@
+"""The stage clock of a turn: where the time went, in milliseconds, the parts adding up to the total."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class StageClock:
+    """Names consecutive stages; time between two marks belongs to the stage that was open."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self._stages: dict[str, float] = {}
+        self.first_token_at: float | None = None
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count what happens inside as `name`; the same name again adds up."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._stages[name] = self._stages.get(name, 0.0) + time.perf_counter() - start
+
+    def first_token(self) -> None:
+        """Note the first token; later calls change nothing."""
+        if self.first_token_at is None:
+            self.first_token_at = time.perf_counter()
+
+    def figures(self, *, output_tokens: int | None) -> dict[str, float | None]:
+        """Milliseconds by stage (`…_ms`), with `ttft_ms`, `total_ms`, `other_ms` and `tokens_per_second`."""
+        end = time.perf_counter()
+        total = end - self.began
+        figures: dict[str, float | None] = {f"{k}_ms": round(v * 1e3, 2) for k, v in self._stages.items()}
+        figures["other_ms"] = round(max(0.0, total - sum(self._stages.values())) * 1e3, 2)
+        figures["total_ms"] = round(total * 1e3, 2)
+        first = self.first_token_at
+        figures["ttft_ms"] = None if first is None else round((first - self.began) * 1e3, 2)
+        writing = None if first is None else end - first
+        figures["tokens_per_second"] = round(output_tokens / writing, 1) if output_tokens and writing else None
+        return figures

@@ -1,0 +1,97 @@
+"""The copy of a turn's events in Valkey, so that any web process can replay them for ten minutes."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+from app.chat.events import END_EVENTS, TurnEvent
+from app.common.redis_door import Unavailable, async_redis
+
+log = logging.getLogger(__name__)
+
+REPLAY_SECONDS = 600
+LONGEST_TURN_SECONDS = 4200
+_BLOCK_MS = 5000
+
+
+def _key(turn_id: UUID) -> str:
+    return f"turn:{turn_id}:events"
+
+
+class EventStore:
+    """Writes events of all turns of this process in batches; says whether it can (`available`)."""
+
+    def __init__(self) -> None:
+        self.available = True
+        self._queue: deque[tuple[UUID, TurnEvent]] = deque()
+        self._writer: asyncio.Task[None] | None = None
+
+    def append(self, turn_id: UUID, event: TurnEvent) -> None:
+        """Queue an event for writing; never waits, never raises."""
+        self._queue.append((turn_id, event))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self._write())
+
+    async def drained(self) -> None:
+        """Wait until what was queued is written or given up."""
+        if self._writer is not None:
+            await asyncio.shield(self._writer)
+
+    async def _write(self) -> None:
+        while self._queue:
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), 500))]
+            pipe = async_redis().pipeline(transaction=False)
+            for turn_id, event in batch:
+                key = _key(turn_id)
+                pipe.xadd(key, {"f": event.frame, "n": event.name}, id=f"{event.number}-0")
+                if event.number == 1 or event.name in END_EVENTS:
+                    pipe.expire(key, REPLAY_SECONDS if event.name in END_EVENTS else LONGEST_TURN_SECONDS)
+            try:
+                await pipe.execute(raise_on_error=False)
+                self.available = True
+            except Unavailable:
+                if self.available:
+                    log.warning("The broker does not answer: running turns cannot be replayed until it is back.")
+                self.available = False
+                self._queue.clear()
+
+    async def probe(self) -> bool:
+        """Whether events can be stored now; asked at the start of a turn while the broker is away."""
+        if not self.available:
+            try:
+                await async_redis().ping()
+                self.available = True
+            except Unavailable:
+                self.available = False
+        return self.available
+
+    async def exists(self, turn_id: UUID) -> bool:
+        """Whether a copy of this turn's events is still there. False also when the broker is away."""
+        try:
+            return bool(await async_redis().exists(_key(turn_id)))
+        except Unavailable:
+            return False
+
+    async def follow(self, turn_id: UUID, after: int = 0) -> AsyncIterator[list[bytes]]:
+        """Frames numbered above `after`, in batches, until the end event; an empty batch for each quiet spell.
+
+        Errors: `redis_door.Unavailable` when the broker goes away.
+        """
+        last = f"{after}-0"
+        while True:
+            found = await async_redis().xread({_key(turn_id): last}, block=_BLOCK_MS, count=500)
+            if not found:
+                yield []
+                continue
+            entries = found[0][1]
+            last = entries[-1][0].decode()
+            yield [fields[b"f"] for _, fields in entries]
+            if entries[-1][1][b"n"].decode() in END_EVENTS:
+                return
+
+    async def text_so_far(self, turn_id: UUID) -> list[bytes]:
+        """All stored frames of a turn (for ending one whose process died)."""
+        entries = await async_redis().xrange(_key(turn_id))
+        return [fields[b"f"] for _, fields in entries]

@@ -1,0 +1,182 @@
+"""How many tokens a turn will take, before anything is sent. Pure: counts, adds, and decides what fits.
+
+The same function serves the composer's meter, the reservation and the stitching budget, so that they never disagree.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.chat.types import Pair
+from app.common.errors import AppError
+
+MESSAGE_OVERHEAD = 4
+"""Tokens that a chat template adds around each message (role marks); measured 3 to 5 on open chat models."""
+REPLY_OVERHEAD = 3
+DEFAULT_OUTPUT_TOKENS = 512
+SMALLEST_OUTPUT_TOKENS = 64
+DEFAULT_PASSAGE_BUDGET = 1600
+PASSAGE_SHARE = 0.6
+"""At most this share of the free window goes to passages, so that history is not squeezed out."""
+
+Count = Callable[[str], int]
+
+
+class ContextTooLong(AppError):
+    """The question does not fit the model's context window."""
+
+    code, status = "context_length_exceeded", 422
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How far a count may be from the server's own."""
+
+    kind: str
+    """exact or estimated"""
+    error_pct: int
+
+    @property
+    def factor(self) -> float:
+        """What to multiply a count by to be safe."""
+        return 1 + self.error_pct / 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Input tokens by part, and what they leave for the answer."""
+
+    tokenizer: str
+    accuracy: Accuracy
+    system: int
+    history: int
+    draft: int
+    retrieved_expected: int
+    retrieved_max: int
+    attachments: int = 0
+    max_output_tokens: int
+    history_kept: int
+    """How many of the newest pairs go along."""
+    left_out: tuple[str, ...] = ()
+    notices: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def total_expected(self) -> int:
+        return self.system + self.history + self.attachments + self.draft + self.retrieved_expected
+
+    @property
+    def total_max(self) -> int:
+        return self.system + self.history + self.attachments + self.draft + self.retrieved_max
+
+    @property
+    def held_input(self) -> int:
+        """What a reservation holds for input: the maximum with the counter's error on top."""
+        return math.ceil(self.total_max * self.accuracy.factor)
+
+    def public(self) -> dict[str, Any]:
+        """As `precount/` and the `turn` event show it."""
+        return {
+            "tokenizer": self.tokenizer,
+            "accuracy": {"kind": self.accuracy.kind, "error_pct": self.accuracy.error_pct},
+            "input_tokens": {
+                "system": self.system,
+                "history": self.history,
+                "attachments": self.attachments,
+                "retrieved": {"expected": self.retrieved_expected, "max": self.retrieved_max},
+                "draft": self.draft,
+                "total": {"expected": self.total_expected, "max": self.total_max},
+            },
+            "max_output_tokens": self.max_output_tokens,
+            "left_out": list(self.left_out),
+        }
+
+
+def message_tokens(count: Count, text: str) -> int:
+    """Tokens of one message with the template's marks around it."""
+    return count(text) + MESSAGE_OVERHEAD
+
+
+def estimate(
+    *,
+    count: Count,
+    tokenizer: str,
+    accuracy: Accuracy,
+    window: int | None,
+    output_cap: int,
+    output_wanted: int | None,
+    system: str,
+    history: Sequence[Pair],
+    question: str,
+    searches: bool,
+    retrieved_p50: int | None = None,
+) -> Estimate:
+    """Plan one turn inside `window` tokens (None: unknown, then nothing is trimmed and the server decides).
+
+    Errors: ContextTooLong with both numbers when the question alone leaves no room for an answer.
+    """
+    fixed = message_tokens(count, system) if system else 0
+    draft = message_tokens(count, question) + REPLY_OVERHEAD
+    output = min(output_cap, output_wanted or DEFAULT_OUTPUT_TOKENS)
+    free = None if window is None else math.floor(window / accuracy.factor) - fixed - draft
+    notices: list[dict[str, Any]] = []
+    if free is not None:
+        free, output = _room_for_answer(free, output, window or 0, fixed + draft, notices)
+    passages = _passage_budget(free) if searches else 0
+    left = None if free is None else free - passages
+    kept, spent = _fit_history(count, history, left)
+    left_out: tuple[str, ...] = ()
+    if kept < len(history):
+        dropped = len(history) - kept
+        left_out = (f"{dropped} earlier {'question' if dropped == 1 else 'questions'} with their answers",)
+        notices.append({"code": "history_trimmed", "message": f"Left out to fit the window: {left_out[0]}.", "pairs": dropped})
+    return Estimate(
+        tokenizer=tokenizer,
+        accuracy=accuracy,
+        system=fixed,
+        history=spent,
+        draft=draft,
+        retrieved_expected=min(passages, retrieved_p50 if retrieved_p50 is not None else passages),
+        retrieved_max=passages,
+        max_output_tokens=output,
+        history_kept=kept,
+        left_out=left_out,
+        notices=tuple(notices),
+    )
+
+
+def _room_for_answer(
+    free: int, output: int, window: int, needed: int, notices: list[dict[str, Any]]
+) -> tuple[int, int]:
+    """(tokens left for passages and history, output cap): the cap shrinks before a question is refused."""
+    if free - output >= 0:
+        return free - output, output
+    if free < SMALLEST_OUTPUT_TOKENS:
+        raise ContextTooLong(
+            f"Your question needs about {needed} tokens and the model's window holds {window}, answer included. "
+            "Shorten it, or choose a model with a larger window.",
+            detail={"input_tokens": needed, "context_window": window},
+        )
+    notices.append(
+        {
+            "code": "output_cap_lowered",
+            "message": f"The answer is limited to {free} tokens so that your question fits the model's window.",
+            "max_output_tokens": free,
+        }
+    )
+    return 0, free
+
+
+def _passage_budget(free: int | None) -> int:
+    return DEFAULT_PASSAGE_BUDGET if free is None else min(DEFAULT_PASSAGE_BUDGET, int(free * PASSAGE_SHARE))
+
+
+def _fit_history(count: Count, history: Sequence[Pair], room: int | None) -> tuple[int, int]:
+    """(number of newest pairs that fit, their tokens): whole pairs only, the oldest go first."""
+    kept = spent = 0
+    for pair in reversed(history):
+        cost = message_tokens(count, pair.question) + message_tokens(count, pair.answer)
+        if room is not None and spent + cost > room:
+            break
+        kept, spent = kept + 1, spent + cost
+    return kept, spent

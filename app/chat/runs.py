@@ -1,0 +1,164 @@
+"""The turns that run in this process: started here, found by id, stopped, and drained before the process goes.
+
+A turn is an asyncio task of its own. Requests only follow its log, so it outlives the browser that asked.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from uuid import UUID
+
+from app.chat.event_store import EventStore
+from app.chat.events import TurnLog
+from app.common.errors import Restarting
+from app.common.redis_door import Unavailable, async_redis
+
+log = logging.getLogger(__name__)
+
+STOP_CHANNEL = "tessera:stop"
+KEEP_SECONDS = 5.0
+"""How long an ended turn's log stays in memory, for readers that are just arriving."""
+
+
+class Stopped(Exception):
+    """The turn was told to end: `stopped` by a person, `interrupted` by the process going down."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class StopSignal:
+    """Cancels what runs inside `async with signal:` and turns that cancellation into `Stopped`."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self._task: asyncio.Task[object] | None = None
+
+    def stop(self, reason: str) -> None:
+        """Ask to end. The first reason stands."""
+        if self.reason is None:
+            self.reason = reason
+            if self._task is not None:
+                self._task.cancel()
+
+    async def __aenter__(self) -> "StopSignal":
+        if self.reason is not None:
+            raise Stopped(self.reason)
+        self._task = asyncio.current_task()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        task, self._task = self._task, None
+        if self.reason is not None and task is not None and kind is asyncio.CancelledError and task.uncancel() == 0:
+            raise Stopped(self.reason) from exc
+
+
+class Run:
+    """One running turn: its log, its stop signal, its task."""
+
+    def __init__(self, turn_log: TurnLog) -> None:
+        self.log = turn_log
+        self.signal = StopSignal()
+        self.task: asyncio.Task[None] | None = None
+
+
+class Runs:
+    """All runs of this process. One per event loop; made by `runs()`."""
+
+    def __init__(self) -> None:
+        self.store = EventStore()
+        self.draining = False
+        self._by_id: dict[UUID, Run] = {}
+        self._listener: asyncio.Task[None] | None = None
+
+    def start(self, turn_id: UUID, work: Callable[[Run], Awaitable[None]], *, replayable: bool) -> Run:
+        """Start `work(run)` as a task of this process. Errors: Restarting while draining."""
+        if self.draining:
+            raise Restarting(retry_after=5)
+        run = Run(TurnLog(turn_id, sink=self.store if replayable else None))
+        self._by_id[turn_id] = run
+        run.task = asyncio.get_running_loop().create_task(self._guard(run, work), name=f"turn {turn_id}")
+        if replayable and self._listener is None:
+            self._listener = asyncio.get_running_loop().create_task(self._listen())
+        return run
+
+    async def _guard(self, run: Run, work: Callable[[Run], Awaitable[None]]) -> None:
+        try:
+            await work(run)
+        finally:
+            if not run.log.ended:
+                run.log.emit("error", {"code": "internal", "message": "This turn ended without an answer.", "retryable": True})
+            asyncio.get_running_loop().call_later(KEEP_SECONDS, self._by_id.pop, run.log.turn_id, None)
+
+    def get(self, turn_id: UUID) -> Run | None:
+        """The run of that turn if this process has it."""
+        return self._by_id.get(turn_id)
+
+    async def stop(self, turn_id: UUID, reason: str = "stopped") -> bool:
+        """Stop a turn wherever it runs. True when it was told here, False when it was called out to the others."""
+        run = self._by_id.get(turn_id)
+        if run is not None:
+            run.signal.stop(reason)
+            return True
+        try:
+            await async_redis().publish(STOP_CHANNEL, str(turn_id))
+        except Unavailable:
+            # The row says `stop_requested`; the owner reads it at its next heartbeat.
+            log.warning("The broker does not answer: a stop request goes by the database.")
+        return False
+
+    async def listen(self) -> None:
+        """Begin to hear stop requests of other processes."""
+        if self._listener is None:
+            self._listener = asyncio.get_running_loop().create_task(self._listen())
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async with async_redis().pubsub() as channel:
+                    await channel.subscribe(STOP_CHANNEL)
+                    while True:
+                        message = await channel.get_message(ignore_subscribe_messages=True, timeout=5.0)
+                        if message is not None and (run := self._by_id.get(UUID(message["data"].decode()))):
+                            run.signal.stop("stopped")
+            except Unavailable:
+                await asyncio.sleep(1.0)
+
+    async def drain(self, seconds: float) -> None:
+        """Refuse new turns, let running ones finish for `seconds`, then end the rest as interrupted."""
+        self.draining = True
+        deadline = time.monotonic() + seconds
+        while (tasks := self._running()) and (left := deadline - time.monotonic()) > 0:
+            await asyncio.wait(tasks, timeout=min(left, 1.0))
+        for run in list(self._by_id.values()):
+            run.signal.stop("interrupted")
+        if tasks := self._running():
+            await asyncio.wait(tasks, timeout=60)
+        await self.store.drained()
+
+    def _running(self) -> list[asyncio.Task[None]]:
+        return [run.task for run in self._by_id.values() if run.task is not None and not run.task.done()]
+
+
+_current: dict[asyncio.AbstractEventLoop, Runs] = {}
+
+
+def runs() -> Runs:
+    """The runs of this event loop."""
+    loop = asyncio.get_running_loop()
+    found = _current.get(loop)
+    if found is None:
+        for stale in [known for known in _current if known.is_closed()]:
+            del _current[stale]
+        found = _current[loop] = Runs()
+    return found
+
+
+def draining() -> bool:
+    """Whether this process is going down (for `/readyz`)."""
+    return any(known.draining for known in _current.values())

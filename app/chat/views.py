@@ -1,0 +1,53 @@
+"""The pages of the chat. They carry no data of their own: the page asks the API, which checks each right."""
+
+from typing import Any
+
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.generic import TemplateView
+
+
+@method_decorator(never_cache, name="dispatch")
+class PageView(LoginRequiredMixin, TemplateView):
+    """A page for signed-in people; `page` is handed to its script through json_script."""
+
+    section = ""
+
+    def page(self) -> dict[str, str | None]:
+        """What the script needs to begin: plain ids, never content."""
+        return {}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """The template's `section` (which link of the rail is current) and `page`."""
+        return super().get_context_data(**kwargs) | {"section": self.section, "page": self.page()}
+
+
+class ChatView(PageView):
+    """The chat: a new conversation, or the one in the address."""
+
+    template_name = "chat/chat.html"
+    section = "chat"
+
+    def page(self) -> dict[str, str | None]:
+        """The conversation to open, as an opaque id."""
+        conversation_id = self.kwargs.get("conversation_id")
+        return {"conversation": str(conversation_id) if conversation_id else None}
+
+
+class DocumentsView(PageView):
+    """Collections and their documents."""
+
+    template_name = "chat/documents.html"
+    section = "documents"
+
+
+class DocumentView(PageView):
+    """What the machine read of one document, by page."""
+
+    template_name = "chat/document.html"
+    section = "documents"
+
+    def page(self) -> dict[str, str | None]:
+        """The document to show."""
+        return {"document": str(self.kwargs["document_id"])}

@@ -1,0 +1,123 @@
+"""From what the client measured to what billing books: one attempt for each upstream call, however it ended."""
+
+from collections.abc import Sequence
+
+from app.billing.types import Attempt, Buckets, UsageSource
+from app.catalog.selectors import Target
+from inference_client.tokens import counter
+from inference_client.types import CallRecord, Embeddings, Message, TextPart, Usage
+
+_NOT_OWED = Buckets()
+
+
+def prompt_tokens(messages: Sequence[Message], tokenizer: str) -> int:
+    """Our own count of a prompt: text and four tokens of template for each message."""
+    count = counter(tokenizer).count
+    return sum(count(_text(message)) + 4 for message in messages) + 3
+
+
+def _text(message: Message) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
+
+
+def chat_attempt(record: CallRecord, target: Target, messages: Sequence[Message], text: str, number: int) -> Attempt:
+    """The attempt of a chat call. `text` is everything received: answer, reasoning, tool arguments.
+
+    A missing or implausible usage block is replaced by our own count, flagged with its reason. A call that a
+    person stopped before the first token is cost, not price; one that never reached the server is neither.
+    """
+    source, reason, buckets = _account(record, target, messages, text)
+    silent_stop = record.outcome == "stopped" and not text
+    failed = record.outcome == "failed" and not text
+    return Attempt(
+        number=number,
+        outcome=record.outcome,
+        buckets=buckets,
+        billed=not (silent_stop or failed),
+        source=source,
+        estimated=bool(reason),
+        estimate_reason=reason,
+        price_key=target.price_key,
+        deployment_id=target.deployment_id,
+        requested_model=target.upstream_model,
+        served_model=record.served_model or "",
+        upstream_id=record.upstream_id or "",
+        finish_reason=record.finish_reason or "",
+        finish_raw=record.finish_raw or "",
+        error=record.error.name if record.error else "",
+        tokenizer=target.tokenizer,
+        raw_usage=record.usage.raw,
+        local_output_tokens=counter(target.tokenizer).count(text) if reason and text else None,
+        ttft_ms=_ms(record.timing.first_token_s),
+        total_ms=_ms(record.timing.total_s),
+        flags=("usage_ambiguous",) if record.usage.ambiguous else (),
+    )
+
+
+def _account(
+    record: CallRecord, target: Target, messages: Sequence[Message], text: str
+) -> tuple[UsageSource, str, Buckets]:
+    """(source, reason of an estimate or "", buckets)."""
+    usage = record.usage
+    if usage.state == "reported" and not record.estimated and not (usage.input_tokens == 0 and text):
+        return "server_final", "", _reported(usage)
+    if record.never_sent or (record.outcome == "failed" and not text):
+        return "none", "", _NOT_OWED
+    output = usage.output_tokens if usage.output_tokens else counter(target.tokenizer).count(text)
+    given = usage.input_tokens or prompt_tokens(messages, target.tokenizer)
+    reason = {"stopped": "client_gone", "failed": "stream_broken"}.get(
+        record.outcome, "zero_implausible" if usage.state == "zero" else record.estimate_reason or "no_usage"
+    )
+    return "local", reason, Buckets.from_totals(input_tokens=given, output_tokens=output)
+
+
+def _reported(usage: Usage) -> Buckets:
+    return Buckets.from_totals(
+        input_tokens=usage.input_tokens or 0,
+        output_tokens=usage.output_tokens or 0,
+        cache_read=usage.cache_read or 0,
+        cache_write=usage.cache_write or 0,
+        reasoning=usage.reasoning or 0,
+    )
+
+
+def embedding_attempt(answer: Embeddings, target: Target, texts: Sequence[str], number: int) -> Attempt:
+    """The attempt of an embedding call that succeeded."""
+    told = answer.usage.input_tokens
+    count = counter(target.tokenizer).count
+    return Attempt(
+        number=number,
+        kind="embedding",
+        buckets=Buckets(input=told if told is not None else sum(count(text) for text in texts)),
+        source="server_final" if told is not None else "local",
+        estimated=told is None,
+        estimate_reason="" if told is not None else "no_usage",
+        price_key=target.price_key,
+        deployment_id=target.deployment_id,
+        requested_model=target.upstream_model,
+        served_model=answer.served_model or "",
+        tokenizer=target.tokenizer,
+        raw_usage=answer.usage.raw,
+        total_ms=_ms(answer.timing.total_s),
+    )
+
+
+def failed_embedding_attempt(target: Target, error: str, number: int) -> Attempt:
+    """An embedding call that failed: nothing came, nothing is owed, the attempt stays on record."""
+    return Attempt(
+        number=number,
+        kind="embedding",
+        outcome="failed",
+        billed=False,
+        source="none",
+        price_key=target.price_key,
+        deployment_id=target.deployment_id,
+        requested_model=target.upstream_model,
+        error=error,
+    )
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1e3)

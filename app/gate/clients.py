@@ -1,0 +1,36 @@
+"""The inference client of this event loop. This app is the only one that may import it."""
+
+import asyncio
+from weakref import WeakKeyDictionary
+
+from app.catalog.selectors import Target
+from inference_client.client import Client
+from inference_client.types import Server
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+
+
+def client() -> Client:
+    """One pooled client for each event loop."""
+    loop = asyncio.get_running_loop()
+    found = _by_loop.get(loop)
+    if found is None:
+        found = _by_loop[loop] = Client()
+    return found
+
+
+async def client_close() -> None:
+    """Close this loop's connections, at the end of a process or of a command's loop."""
+    found = _by_loop.pop(asyncio.get_running_loop(), None)
+    if found is not None:
+        await found.aclose()
+
+
+def server_of(target: Target) -> Server:
+    """The client's view of a deployment's server."""
+    return Server(
+        kind=target.kind,
+        base_url=target.base_url,
+        api_key=target.api_key or None,
+        abort_stops_billing=target.abort_stops_billing,
+    )

@@ -1,0 +1,171 @@
+"""The one door to a model: route → reserve → call → settle.
+
+Everything that costs tokens passes here: chat, `/v1`, query and ingestion embeddings. A reservation is opened
+with `reserve`, calls are made through the `Admission` it returns, and `Admission.end` books what they used.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from app.billing import services as billing
+from app.billing.types import Attempt, EndState, Held, Hold, Settled
+from app.catalog.selectors import Target
+from app.common.db import run_db
+from app.common.errors import PartFailed
+from app.gate.attempts import chat_attempt, embedding_attempt, failed_embedding_attempt
+from app.gate.clients import client, server_of
+from app.gate.limiter import slot
+from app.gate.types import CallPlan
+from inference_client.errors import BadAuth, InferenceError, ModelMissing
+from inference_client.types import (
+    ChatRequest,
+    Embeddings,
+    EmbedRequest,
+    Event,
+    Message,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Admission:
+    """An open reservation and the calls made under it. Ends once, by `end`, whatever happened."""
+
+    def __init__(self, plan: CallPlan, held: Held) -> None:
+        self.plan = plan
+        self.held = held
+        self.attempts: list[Attempt] = []
+        self.target: Target = plan.targets[0]
+        """The deployment that serves, or will be tried first."""
+        self.output_tokens = held.output_tokens
+        """The output cap as granted: always sent upstream."""
+        self.finish_reason = ""
+        self._settled: Settled | None = None
+
+    async def infer(self, messages: Sequence[Message], **options: Any) -> AsyncIterator[Event]:
+        """Events of the answer. While nothing has come, the next deployment is tried after a failure.
+
+        Errors: InferenceError of the last deployment tried; Busy when the line is too long.
+        """
+        for index, target in enumerate(self.plan.targets):
+            self.target = target
+            last = index + 1 == len(self.plan.targets)
+            began = False
+            try:
+                async with slot(target), aclosing(self._call(target, messages, options)) as events:
+                    async for event in events:
+                        began = True
+                        yield event
+                return
+            except InferenceError as exc:
+                if began or last or not _worth_another(exc):
+                    raise
+                log.warning("A deployment failed before its first token; the next one is tried.", extra={
+                    "data": {"deployment": target.public_name, "backend": target.backend_name, "error": type(exc).__name__}
+                })
+
+    async def _call(self, target: Target, messages: Sequence[Message], options: dict[str, Any]) -> AsyncIterator[Event]:
+        """One upstream call; exactly one attempt is noted, also when the reader leaves or is cancelled."""
+        request = ChatRequest(
+            model=target.upstream_model, messages=tuple(messages), max_output_tokens=self.output_tokens, **options
+        )
+        received: list[str] = []
+        call = client().chat(server_of(target), request)
+        try:
+            async with call:
+                async for event in call:
+                    received.append(_payload(event))
+                    yield event
+        finally:
+            record = call.record
+            self.finish_reason = record.finish_reason or ""
+            self.attempts.append(chat_attempt(record, target, messages, "".join(received), len(self.attempts) + 1))
+
+    async def embed(self, texts: Sequence[str], *, role: str) -> Embeddings:
+        """Embed a query under this reservation. Errors: PartFailed naming the embedder."""
+        target = self.plan.embedding
+        if target is None:
+            raise PartFailed("embedder", "No embedding server is set up; an administrator can add one.", retry_after=None)
+        return await embed_with(target, texts, role=role, attempts=self.attempts)
+
+    async def end(self, state: EndState | None = None) -> Settled:
+        """Settle what was used, or release when nothing was. Idempotent; survives cancellation of the caller."""
+        if self._settled is None:
+            if state is None:
+                state = "settled" if any(a.source != "none" for a in self.attempts) else "released"
+            booking = asyncio.ensure_future(
+                run_db(
+                    billing.reservation_settle,
+                    reservation_id=self.held.reservation_id,
+                    attempts=tuple(self.attempts),
+                    state=state,
+                )
+            )
+            try:
+                self._settled = await asyncio.shield(booking)
+            except asyncio.CancelledError:
+                # The process is ending the task; the booking still has to be in the ledger before it goes.
+                self._settled = await booking
+                raise
+        return self._settled
+
+
+async def reserve(plan: CallPlan) -> Admission:
+    """Hold the dearest this call may cost. Errors: BudgetExhausted, PriceMissing; the hold is then nowhere."""
+    return Admission(plan, await run_db(reservation_open, plan))
+
+
+def reservation_open(plan: CallPlan) -> Held:
+    """The synchronous half of `reserve`, for a caller that is in a database thread already."""
+    first, *others = dict.fromkeys(target.price_key for target in plan.targets)
+    return billing.reservation_hold(
+        hold=Hold(
+            reservation_id=plan.reservation_id,
+            payer=plan.payer,
+            kind=plan.kind,
+            price_key=first,
+            fallback_price_keys=tuple(others),
+            input_tokens=plan.input_tokens,
+            output_tokens=plan.output_tokens,
+            min_output_tokens=plan.min_output_tokens,
+            deployment_id=plan.targets[0].deployment_id,
+            extra=((plan.embedding.price_key, plan.query_tokens),) if plan.embedding else (),
+            turn_id=plan.turn_id,
+            request_id=plan.request_id,
+        )
+    )
+
+
+async def embed_with(target: Target, texts: Sequence[str], *, role: str, attempts: list[Attempt]) -> Embeddings:
+    """One embedding call; its attempt is appended whatever happens. Errors: PartFailed naming the embedder."""
+    request = EmbedRequest(model=target.upstream_model, inputs=tuple(texts), input_type=role)
+    try:
+        answer = await client().embed(server_of(target), request)
+    except InferenceError as exc:
+        attempts.append(failed_embedding_attempt(target, type(exc).__name__, len(attempts) + 1))
+        raise PartFailed(
+            "embedder",
+            f"The embedding server failed, so documents cannot be searched now. {exc.message}",
+            code="embedder_unavailable",
+        ) from exc
+    attempts.append(embedding_attempt(answer, target, texts, len(attempts) + 1))
+    return answer
+
+
+def _worth_another(exc: InferenceError) -> bool:
+    """Whether a failure is the deployment's and not the request's."""
+    return exc.retryable or exc.never_sent or isinstance(exc, BadAuth | ModelMissing)
+
+
+def _payload(event: Event) -> str:
+    match event:
+        case TextDelta(text=text) | ReasoningDelta(text=text):
+            return text
+        case ToolCallDelta(arguments=arguments):
+            return arguments

@@ -1,0 +1,29 @@
+"""What a caller hands to the gate: who pays, what for, at most how much, and which deployments may serve."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.billing.types import CallKind, Payer
+from app.catalog.selectors import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPlan:
+    """One logical call before it is made."""
+
+    reservation_id: UUID
+    payer: Payer
+    kind: CallKind
+    targets: tuple[Target, ...]
+    """Deployments in order of preference; the next one is tried only while nothing has reached the user."""
+    input_tokens: int
+    """Whole input at most."""
+    output_tokens: int = 0
+    """Output cap asked for."""
+    min_output_tokens: int | None = None
+    embedding: Target | None = None
+    """The deployment that will embed the query under this same reservation, if any."""
+    query_tokens: int = 0
+    """At most this many tokens go to it."""
+    turn_id: UUID | None = None
+    request_id: str = ""
