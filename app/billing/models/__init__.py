@@ -1,0 +1,19 @@
+"""Tables of billing; nothing outside `app.billing` may import them."""
+
+from app.billing.models.budgets import Budget, BudgetWindow
+from app.billing.models.ledger import LedgerEntry, LedgerLine
+from app.billing.models.prices import PriceComponent, PriceVersion
+from app.billing.models.reservations import LineState, Reservation, ReservationLine, UsageAttempt
+
+__all__ = [
+    "Budget",
+    "BudgetWindow",
+    "LedgerEntry",
+    "LedgerLine",
+    "LineState",
+    "PriceComponent",
+    "PriceVersion",
+    "Reservation",
+    "ReservationLine",
+    "UsageAttempt",
+]

@@ -1,0 +1,89 @@
+"""The ledger: rows are added, never changed. Triggers refuse UPDATE, DELETE and TRUNCATE, and the application's
+role has no grant for them either, because a row trigger alone would not stop a TRUNCATE.
+"""
+
+from django.db import models
+from django.db.models import Q
+
+from app.billing.models.budgets import AMOUNT, HOT
+from app.billing.models.prices import PriceVersion
+from app.billing.models.reservations import Reservation, UsageAttempt
+
+
+class LedgerEntry(models.Model):
+    """One booking with both its amounts: the price the payer owes and the cost we owe. Null is unknown, not 0.
+
+    Owners are plain ids without a foreign key, so the entry outlives the person, the chat and the team.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    kind = models.CharField(max_length=10)
+    """charge, adjust, refund, grant, write_off."""
+    dedupe_key = models.CharField(max_length=200, unique=True)
+    effective_at = models.DateTimeField()
+    """Copied from the reservation, never the time of writing."""
+    recorded_at = models.DateTimeField()
+    currency = models.CharField(max_length=3)
+    price = models.DecimalField(**AMOUNT, null=True)
+    cost = models.DecimalField(**AMOUNT, null=True)
+    price_missing = models.BooleanField()
+    """At least one component has no known price; `price` then sums the known ones."""
+    reservation = models.ForeignKey(Reservation, null=True, related_name="entries", **HOT)
+    attempt = models.ForeignKey(UsageAttempt, null=True, related_name="entries", **HOT)
+    price_version = models.ForeignKey(PriceVersion, null=True, related_name="+", **HOT)
+    cost_version = models.ForeignKey(PriceVersion, null=True, related_name="+", **HOT)
+    team_id = models.UUIDField(null=True)
+    account_id = models.UUIDField(null=True)
+    key_id = models.UUIDField(null=True)
+    deployment_id = models.UUIDField(null=True)
+    call_kind = models.CharField(max_length=20, blank=True)
+    price_key = models.CharField(max_length=200, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    """As the server named it, else as it was asked for, else the price key."""
+    input_tokens = models.BigIntegerField()
+    output_tokens = models.BigIntegerField()
+    estimated = models.BooleanField()
+    overshoot = models.BooleanField()
+    late = models.BooleanField()
+    recreated = models.BooleanField()
+    supersedes = models.ForeignKey("self", null=True, related_name="superseded_by", **HOT)
+    actor = models.CharField(max_length=200, blank=True)
+    reason = models.CharField(max_length=400, blank=True)
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["effective_at"], name="billing_entry_time"),
+            models.Index(fields=["team_id", "effective_at"], name="billing_entry_team"),
+            models.Index(fields=["account_id", "effective_at"], name="billing_entry_account"),
+        )
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(kind__in=["charge", "adjust", "refund", "grant", "write_off"]), name="billing_entry_kind"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.price} {self.currency} {self.dedupe_key}"
+
+
+class LedgerLine(models.Model):
+    """One component of an entry: quantity × unit price = amount, exact to the last of 15 decimals."""
+
+    id = models.BigAutoField(primary_key=True)
+    entry = models.ForeignKey(LedgerEntry, related_name="lines", **HOT)
+    side = models.CharField(max_length=5)
+    component = models.CharField(max_length=40)
+    quantity = models.BigIntegerField()
+    unit_price = models.DecimalField(max_digits=18, decimal_places=9, null=True)
+    per_units = models.PositiveIntegerField(null=True)
+    min_prompt_tokens = models.PositiveBigIntegerField(null=True)
+    """The tier that was hit."""
+    amount = models.DecimalField(**AMOUNT, null=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["entry", "side", "component"], name="billing_ledger_line_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.side} {self.component} {self.quantity}"

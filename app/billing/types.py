@@ -1,0 +1,341 @@
+"""Values that cross billing's border. Plain ints for tokens, Decimal for money, UUIDs for owners; never a float.
+
+Billing knows no person, chat or model: a payer is a set of opaque ids, a price is found by its key.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Literal
+from uuid import UUID
+
+CallKind = Literal["chat", "embedding", "rerank", "title", "condense", "probe"]
+Unit = Literal["money", "tokens", "requests"]
+Scope = Literal["installation", "team", "allowance", "person", "key"]
+Period = Literal["day", "week", "month", "lifetime"]
+Outcome = Literal["completed", "stopped", "failed"]
+UsageSource = Literal["server_final", "server_running", "local", "none"]
+EndState = Literal["settled", "released"]
+Side = Literal["price", "cost"]
+GroupBy = Literal["day", "team", "person", "key", "model", "deployment", "kind"]
+
+INPUT_COMPONENTS = (
+    "input",
+    "cache_read",
+    "cache_write",
+    "cache_write_mid",
+    "cache_write_long",
+    "cache_write_xlong",
+    "input_audio",
+    "input_image",
+)
+OUTPUT_COMPONENTS = ("output", "reasoning", "output_audio", "rejected_prediction")
+SAME_AS = {"cache_read": "input", "cache_write": "input", "reasoning": "output", "rejected_prediction": "output"}
+"""Components written out with another's rate when a price does not name them; all others stay unknown."""
+
+OUTPUT_FLOOR = 256
+"""Output tokens below which a shrunk answer is not worth giving."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payer:
+    """Who pays: one team, or the installation itself when `team_id` is None."""
+
+    team_id: UUID | None
+    account_id: UUID | None = None
+    """The person's opaque account, `User.account_id`; the ledger knows people by nothing else."""
+    user_id: UUID | None = None
+    """For callers only: billing never stores it."""
+    key_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What a call may cost at most, before it is sent."""
+
+    reservation_id: UUID
+    """UUIDv7 made by the caller: the same id again returns the same reservation."""
+    payer: Payer
+    kind: CallKind
+    price_key: str
+    input_tokens: int
+    """Whole input, counted or estimated upward."""
+    output_tokens: int = 0
+    """The output cap asked for; `Held.output_tokens` is the one granted."""
+    min_output_tokens: int | None = None
+    """The cap may shrink to this (default: the smaller of `OUTPUT_FLOOR` and the cap)."""
+    deployment_id: UUID | None = None
+    fallback_price_keys: tuple[str, ...] = ()
+    """Other routes the call may take; the dearest is held."""
+    mode: str = "standard"
+    ttl_seconds: int = 900
+    """The hold expires after this without a heartbeat."""
+    expires_at: datetime | None = None
+    """Instead of `ttl_seconds`."""
+    effective_at: datetime | None = None
+    """When the call counts (window, price); None: the database's clock."""
+    dedupe_key: str = ""
+    """Idempotency key, unique within the payer team; empty: none."""
+    fingerprint: str = ""
+    """Hash of the body behind `dedupe_key`; another one under the same key is a conflict."""
+    turn_id: UUID | None = None
+    request_id: str = ""
+
+    def __post_init__(self) -> None:
+        _refuse_floats(self, "input_tokens", "output_tokens", "min_output_tokens", "ttl_seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitState:
+    """One limit at one moment. Amounts are money in the installation's currency, tokens or requests."""
+
+    scope: Scope
+    unit: Unit
+    limit: Decimal
+    remaining: Decimal
+    """Limit less spent and held, never below 0."""
+    resets_at: datetime | None
+    """None: lifetime."""
+    hard: bool
+    name: str = ""
+    spent: Decimal = Decimal(0)
+    held: Decimal = Decimal(0)
+    period: Period = "month"
+    price_key: str | None = None
+    """Set when the limit counts one model only."""
+    budget_id: UUID | None = None
+
+    def as_detail(self) -> dict[str, Any]:
+        """The shape of a limit in an error's detail and in a pre-count."""
+        return {
+            "scope": self.scope,
+            "name": self.name,
+            "unit": self.unit,
+            "limit": f"{self.limit:f}",
+            "remaining": f"{self.remaining:f}",
+            "resets_at": self.resets_at.isoformat().replace("+00:00", "Z") if self.resets_at else None,
+            "hard": self.hard,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The reservation as granted."""
+
+    reservation_id: UUID
+    state: str
+    """held; on a repeated call also how the reservation ended."""
+    output_tokens: int
+    """The cap to send upstream: without it the hold is a fiction."""
+    shrunk: bool
+    """The cap is lower than asked, because a limit has no room for more."""
+    price: Decimal | None
+    """Held at most; None when the price is not known."""
+    currency: str
+    effective_at: datetime
+    expires_at: datetime
+    replayed: bool = False
+    soft: tuple[LimitState, ...] = ()
+    """Soft limits this call goes beyond."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buckets:
+    """Disjoint token counts: each token in exactly one bucket, each bucket priced once, under its own name."""
+
+    input: int = 0
+    """Text read neither from nor into a cache."""
+    cache_read: int = 0
+    cache_write: int = 0
+    """Written for minutes; also a write without a stated lifetime."""
+    cache_write_mid: int = 0
+    cache_write_long: int = 0
+    cache_write_xlong: int = 0
+    input_audio: int = 0
+    input_image: int = 0
+    output: int = 0
+    """Text, without reasoning."""
+    reasoning: int = 0
+    output_audio: int = 0
+    rejected_prediction: int = 0
+
+    def __post_init__(self) -> None:
+        _refuse_floats(self, *INPUT_COMPONENTS, *OUTPUT_COMPONENTS)
+
+    @classmethod
+    def from_totals(
+        cls, *, input_tokens: int, output_tokens: int, cache_read: int = 0, cache_write: int = 0, reasoning: int = 0
+    ) -> "Buckets":
+        """From a whole input that includes the cache and a whole output that includes reasoning.
+
+        Parts that exceed their whole are believed: the rest is then 0, and the sum shows the contradiction.
+        """
+        return cls(
+            input=max(0, input_tokens - cache_read - cache_write),
+            cache_read=cache_read,
+            cache_write=cache_write,
+            output=max(0, output_tokens - reasoning),
+            reasoning=reasoning,
+        )
+
+    def quantities(self) -> dict[str, int]:
+        """The buckets that are not empty, by component name."""
+        return {n: q for n in (*INPUT_COMPONENTS, *OUTPUT_COMPONENTS) if (q := getattr(self, n))}
+
+    @property
+    def input_total(self) -> int:
+        """Whole input, cache included: what a price tier is chosen by."""
+        return sum(getattr(self, name) for name in INPUT_COMPONENTS)
+
+    @property
+    def output_total(self) -> int:
+        """Whole output, reasoning included."""
+        return sum(getattr(self, name) for name in OUTPUT_COMPONENTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One upstream call, however it ended; retries, fallbacks and failures too."""
+
+    number: int = 1
+    outcome: Outcome = "completed"
+    buckets: Buckets = field(default_factory=Buckets)
+    units: Mapping[str, int] = field(default_factory=dict)
+    """Other priced components by name, such as tool calls or images."""
+    billed: bool = True
+    """False: the user does not pay for it (a retry that failed), its cost is still booked."""
+    source: UsageSource = "server_final"
+    estimated: bool = False
+    estimate_reason: str = ""
+    """no_usage, client_gone, stream_broken, backend_has_none, zero_implausible, sweeper."""
+    price_key: str = ""
+    """Empty: the reservation's."""
+    deployment_id: UUID | None = None
+    """None: the reservation's."""
+    requested_model: str = ""
+    served_model: str = ""
+    upstream_id: str = ""
+    finish_reason: str = ""
+    finish_raw: str = ""
+    error: str = ""
+    local_input_tokens: int | None = None
+    local_output_tokens: int | None = None
+    tokenizer: str = ""
+    raw_usage: Mapping[str, Any] | None = None
+    """The server's usage block as received."""
+    ttft_ms: int | None = None
+    total_ms: int | None = None
+    flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _refuse_floats(self, "number", "local_input_tokens", "local_output_tokens", "ttft_ms", "total_ms")
+        if any(type(n) is not int or n < 0 for n in self.units.values()):
+            raise ValueError("Attempt.units counts whole, non-negative units.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row of the ledger, as settle booked it."""
+
+    id: UUID
+    attempt: int
+    price: Decimal | None
+    """None: no price known, which is not 0."""
+    cost: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """How a reservation ended."""
+
+    reservation_id: UUID
+    state: str
+    """settled, released, or expired when the truth came after the hold had expired."""
+    price: Decimal | None
+    """None: at least one part has no known price."""
+    cost: Decimal | None
+    currency: str
+    entries: tuple[Entry, ...]
+    input_tokens: int
+    output_tokens: int
+    estimated: bool = False
+    price_missing: bool = False
+    overshoot: bool = False
+    late: bool = False
+    recreated: bool = False
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """The price of one component from a prompt size upward."""
+
+    component: str
+    price: Decimal
+    """Per `per_units`, at most 9 decimals."""
+    per_units: int = 1_000_000
+    """1, 1000 or 1,000,000."""
+    min_prompt_tokens: int = 0
+    """Whole prompt, cache included, from which this rate holds for the whole request."""
+
+    def __post_init__(self) -> None:
+        _refuse_floats(self, "per_units", "min_prompt_tokens")
+        if not isinstance(self.price, Decimal) or not self.price.is_finite() or self.price < 0:
+            raise ValueError(f"The price of {self.component} must be a decimal of 0 or more, not {self.price!r}.")
+        if self.price != round(self.price, 9):
+            raise ValueError(f"The price of {self.component} has more than 9 decimals.")
+        if self.per_units not in {1, 1_000, 1_000_000}:
+            raise ValueError("A price is per 1, 1,000 or 1,000,000 units.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """A price version with its rates."""
+
+    version_id: UUID
+    price_key: str
+    currency: str
+    effective_from: datetime
+    effective_to: datetime | None
+    rates: tuple[Rate, ...]
+    mode: str = "standard"
+    side: Side = "price"
+    team_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a charge: quantity × unit price, exact."""
+
+    component: str
+    quantity: int
+    rate: Rate
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpendRow:
+    """Sums of ledger entries for one group."""
+
+    group: date | UUID | str | None
+    price: Decimal
+    cost: Decimal | None
+    """None where no entry has a known cost."""
+    entries: int
+    requests: int
+    """Chat turns."""
+    input_tokens: int
+    output_tokens: int
+    estimated_price: Decimal
+    """The part of `price` that rests on estimates."""
+    price_missing: int
+    """Entries without a known price: they are in no sum."""
+
+
+def _refuse_floats(value: object, *names: str) -> None:
+    """Counts are whole and not negative; a float or a bool here is a mistake of the caller."""
+    for name in names:
+        number = getattr(value, name)
+        if number is not None and (type(number) is not int or number < 0):
+            raise ValueError(f"{type(value).__name__}.{name} must be a whole number of 0 or more, not {number!r}.")
