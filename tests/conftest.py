@@ -1,0 +1,122 @@
+"""Fixtures for everyone. The services are real; see `tests.services_plugin`."""
+
+import ipaddress
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings as django_settings
+from pytest_django import Settings
+from rest_framework.test import APIClient
+
+from app.accounts.models import Team, User
+from app.accounts.selectors import Caller, caller_by_user
+from app.common.redis_door import sync_redis
+from tests.factories import IssuedKey, key_make, team_make, user_make
+from tests.services_plugin import DATA, REPOSITORY, command, seat
+
+
+def _loopback_only(event: str, arguments: tuple[Any, ...]) -> None:
+    """An audit hook: no test reaches beyond this machine, whatever library it goes through."""
+    if event == "socket.connect" and isinstance(arguments[1], tuple):
+        host = str(arguments[1][0])
+    elif event == "socket.getaddrinfo":
+        host = str(arguments[0] or "localhost")
+    else:
+        return
+    try:
+        allowed = ipaddress.ip_address(host).is_loopback or host in {"0.0.0.0", "::"}
+    except ValueError:
+        allowed = host == "localhost" or host.endswith(".localhost")
+    if not allowed:
+        raise PermissionError(f"A test tried to reach {host}; only this machine's own servers are there.")
+
+
+sys.addaudithook(_loopback_only)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> None:
+    """A test database per seat, so that runs beside each other never meet."""
+    django_settings.DATABASES["default"].setdefault("TEST", {})["NAME"] = f"test_tessera_{seat()}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _broker_of_this_seat() -> None:
+    sync_redis().flushdb()
+
+
+@pytest.fixture
+def broker() -> redis.Redis:
+    """This process's own, empty Valkey database."""
+    client = sync_redis()
+    client.flushdb()
+    return client
+
+
+@pytest.fixture
+def user(db: None) -> User:
+    """A person."""
+    return user_make()
+
+
+@pytest.fixture
+def team(user: User) -> Team:
+    """A team that `user` owns and spends from."""
+    return team_make(owner=user)
+
+
+@pytest.fixture
+def caller(user: User, team: Team) -> Caller:
+    """`user` signed in with a browser."""
+    return caller_by_user(user)
+
+
+@pytest.fixture
+def api_key(user: User, team: Team) -> IssuedKey:
+    """A key of `user` that `team` pays for, with every scope."""
+    return key_make(user=user, team=team)
+
+
+@pytest.fixture
+def client_for() -> Callable[[IssuedKey | str], APIClient]:
+    """Gives an HTTP client that sends a key with every request."""
+
+    def make(key: IssuedKey | str) -> APIClient:
+        client = APIClient()
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {key if isinstance(key, str) else key.plain}")
+        return client
+
+    return make
+
+
+@pytest.fixture
+def originals_dir(settings: Settings, tmp_path: Path) -> Path:
+    """Where uploads go, for one test."""
+    settings.ORIGINALS_DIR = tmp_path / "originals"
+    return tmp_path / "originals"
+
+
+@pytest.fixture(scope="session")
+def live_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The whole product as `manage.py up` starts it, with its own data; yields its run.json."""
+    data = tmp_path_factory.mktemp("live")
+    # The weights that the test services use are there already.
+    env = {"TESSERA_CACHE": str(DATA / "models")}
+    done = command("up", "--data", str(data), "--detach", env=env)
+    try:
+        if done.returncode != 0:
+            pytest.fail(f"`manage.py up` failed with exit code {done.returncode}:\n{done.stdout[-3000:]}")
+        yield json.loads((data / "run.json").read_text())
+    finally:
+        command("down", "--data", str(data), env=env)
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the tree."""
+    return REPOSITORY
