@@ -53,7 +53,8 @@ class Budget(BaseModel):
             models.CheckConstraint(
                 condition=Q(period__in=["day", "week", "month", "lifetime"]), name="billing_budget_period"
             ),
-            models.CheckConstraint(condition=Q(limit__gte=0) & ~Q(limit="NaN"), name="billing_budget_limit"),
+            # NaN compares greater than every number in PostgreSQL: the upper bound refuses it.
+            models.CheckConstraint(condition=Q(limit__gte=0, limit__lt=10**13), name="billing_budget_limit"),
         )
 
     def __str__(self) -> str:

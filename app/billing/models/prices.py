@@ -61,10 +61,8 @@ class PriceComponent(models.Model):
             models.UniqueConstraint(
                 fields=["version", "component", "min_prompt_tokens"], name="billing_component_once"
             ),
-            # NaN compares greater than every number in PostgreSQL, so it needs its own refusal.
-            models.CheckConstraint(
-                condition=Q(price__gte=0) & ~Q(price="NaN"), name="billing_component_not_negative"
-            ),
+            # NaN compares greater than every number in PostgreSQL: the upper bound refuses it.
+            models.CheckConstraint(condition=Q(price__gte=0, price__lt=10**9), name="billing_component_range"),
             models.CheckConstraint(condition=Q(per_units__in=[1, 1000, 1000000]), name="billing_component_per"),
         )
 
