@@ -48,6 +48,8 @@ class Estimate:
     """Input tokens by part, and what they leave for the answer."""
 
     tokenizer: str
+    count: Count
+    """The counter itself, for the stitching that must stay inside this estimate."""
     accuracy: Accuracy
     system: int
     history: int
@@ -132,6 +134,7 @@ def estimate(
         notices.append({"code": "history_trimmed", "message": f"Left out to fit the window: {left_out[0]}.", "pairs": dropped})
     return Estimate(
         tokenizer=tokenizer,
+        count=count,
         accuracy=accuracy,
         system=fixed,
         history=spent,

@@ -8,6 +8,7 @@ from uuid import UUID
 from app.accounts.selectors import Caller
 from app.catalog.selectors import Target
 from inference_client.types import Message
+from retrieval.types import Passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ class Options:
     response_format: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def as_request(self) -> dict[str, Any]:
+        """The fields of a `ChatRequest` that were really asked for."""
+        names = ("temperature", "top_p", "stop", "seed", "tools", "tool_choice", "response_format", "extra")
+        return {name: value for name in names if (value := getattr(self, name)) not in (None, (), {})}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
@@ -51,6 +57,10 @@ class Ask:
     collection_names: tuple[str, ...] = ()
     level: str = "public"
     max_output_tokens: int | None = None
+    embedding: Target | None = None
+    """The deployment that embeds the query; set when there are collections."""
+    retrieved_p50: int | None = None
+    """Median passage tokens of these collections' last turns, where known."""
     options: Options = Options()
     conversation_id: UUID | None = None
     parent_id: UUID | None = None
@@ -62,3 +72,62 @@ class Ask:
     @property
     def model(self) -> str:
         return self.targets[0].public_name
+
+    @property
+    def search_text(self) -> str:
+        """Follow-ups are searched together with the question before them, since no model rewrites them."""
+        previous = self.history[-1].question if self.history else ""
+        return f"{previous}\n{self.question}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a turn failed, as a reader is told."""
+
+    code: str
+    message: str
+    status: int
+    retryable: bool
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn ended: state of the row, finish reason of the `done` event, or the failure of the `error` event."""
+
+    state: str
+    finish_reason: str = ""
+    error: Failure | None = None
+
+    @classmethod
+    def done(cls, finish_reason: str) -> "Ending":
+        return cls("done", finish_reason or "stop")
+
+    @classmethod
+    def cut(cls, reason: str) -> "Ending":
+        """`stopped` by a person or `interrupted` by the process going down; the text so far is kept."""
+        return cls(reason, reason)
+
+    @classmethod
+    def failed(cls, error: Failure) -> "Ending":
+        return cls("failed", "", error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedTurn:
+    """Everything that is stored when a turn ends."""
+
+    turn_id: UUID
+    conversation_id: UUID | None
+    team_id: UUID
+    ending: Ending
+    answer: str
+    reasoning: str
+    quotes: list[dict[str, Any]]
+    notices: list[dict[str, Any]]
+    usage: Mapping[str, Any]
+    timing: Mapping[str, Any]
+    deployment_id: UUID
+    passages: tuple[Passage, ...]
+    cited: frozenset[int]

@@ -1,0 +1,171 @@
+"""What a reader is shown of a turn: the bodies of its events, built from the values of the steps. No IO."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from app.billing.types import Settled
+from app.chat.precount import Estimate
+from app.chat.types import Ask, ClosedTurn, Ending, Failure
+from app.common.errors import AppError
+from app.common.money import money
+from app.gate.services import Admission
+from inference_client.errors import ContextTooLong, InferenceError, Throttled
+from inference_client.types import ToolCallDelta
+from retrieval.citations import citations
+from retrieval.errors import RetrievalError
+from retrieval.types import Passage, Prompt, Quote
+
+if TYPE_CHECKING:
+    from app.chat.turn import Turn
+
+NO_MODEL: Mapping[str, Any] = {
+    "code": "no_model_answered",
+    "message": "No model answered. These are the passages found for your question; your question is kept.",
+}
+_DEMONSTRATION: Mapping[str, Any] = {
+    "code": "demonstration_model",
+    "message": "A tiny demonstration model answers: it is often wrong. The quotes and sources come from your documents. "
+    "Connect a real model with INFERENCE_URL or `manage.py up --model`.",
+}
+_NOT_REPLAYABLE: Mapping[str, Any] = {
+    "code": "not_resumable",
+    "message": "The broker does not answer: this answer cannot be followed from another page while it is written.",
+}
+
+
+def turn(ask: Ask, estimate: Estimate, admission: Admission, *, replayable: bool) -> dict[str, Any]:
+    """Body of the `turn` event: who pays, what was counted, and what the reader should know beforehand."""
+    notices: list[Mapping[str, Any]] = list(estimate.notices)
+    if admission.held.shrunk:
+        notices.append(
+            {
+                "code": "output_cap_lowered",
+                "message": f"The answer is limited to {admission.output_tokens} tokens: that is what the budget has room for.",
+                "max_output_tokens": admission.output_tokens,
+            }
+        )
+    if ask.targets[0].is_demonstration:
+        notices.append(_DEMONSTRATION)
+    if ask.keep and not replayable:
+        notices.append(_NOT_REPLAYABLE)
+    return {
+        "turn_id": str(ask.turn_id),
+        "conversation_id": _text(ask.conversation_id),
+        "parent_id": _text(ask.parent_id),
+        "model": ask.model,
+        "payer": {"team_id": str(ask.team_id), "name": ask.team_name},
+        "estimate": {**estimate.public(), "held": money(admission.held.price, settings.CURRENCY)},
+        "notices": notices,
+    }
+
+
+def source(number: int, passage: Passage) -> dict[str, Any]:
+    """One item of the `sources` event; offsets are characters in the text of the page."""
+    return {
+        "n": number,
+        "passage_id": str(passage.id),
+        "document_id": str(passage.document_id),
+        "title": passage.title,
+        "page": passage.page,
+        "heading": passage.heading,
+        "start": passage.start,
+        "end": passage.end,
+        "text": passage.text,
+        "score": round(passage.score, 4),
+        "warnings": list(passage.warnings),
+    }
+
+
+def retrieval_notices(ask: Ask, prompt: Prompt) -> Iterable[dict[str, Any]]:
+    """What search did not find, and what stitching left out."""
+    if not prompt.passages:
+        where = ", ".join(ask.collection_names) or "the chosen collections"
+        yield {"code": "nothing_found", "message": f"Nothing found in {where} for this question."}
+    if prompt.left_out:
+        yield {"code": "left_out", "message": f"Left out to fit: {'; '.join(prompt.left_out)}.", "items": list(prompt.left_out)}
+
+
+def quotes(found: Iterable[Quote]) -> list[dict[str, Any]]:
+    """Items of the `quotes` event."""
+    return [{"n": q.number, "text": q.text, "score": round(q.score, 4)} for q in found]
+
+
+def tool_piece(event: ToolCallDelta) -> dict[str, Any]:
+    """A piece of a tool call as the `delta` event carries it."""
+    return {"index": event.index, "id": event.id, "name": event.name, "arguments": event.arguments}
+
+
+def usage(settled: Settled | None, admission: Admission) -> dict[str, Any]:
+    """Body of the `usage` event. Without a settlement (the database stayed away) the figures are unknown, not zero."""
+    if settled is None:
+        return {"input_tokens": None, "output_tokens": None, "estimated": None, "price": None}
+    chat = [a.buckets for a in admission.attempts if a.kind == "chat"]
+    return {
+        "input_tokens": settled.input_tokens,
+        "output_tokens": settled.output_tokens,
+        "cached_input_tokens": sum(b.cache_read for b in chat),
+        "reasoning_tokens": sum(b.reasoning for b in chat),
+        "estimated": settled.estimated,
+        "price": money(settled.price, settled.currency),
+    }
+
+
+def failure(exc: AppError | InferenceError | RetrievalError) -> Failure:
+    """Any refusal or failure as the reader is told it: the failing part by name, and what to do."""
+    if isinstance(exc, AppError):
+        return Failure(exc.name, exc.message, exc.status, exc.retryable, exc.detail, exc.retry_after)
+    if isinstance(exc, ContextTooLong):
+        numbers = {"input_tokens": exc.input_tokens, "context_window": exc.context_window}
+        return Failure("context_length_exceeded", exc.message, 422, False, numbers)
+    if isinstance(exc, InferenceError):
+        code = "rate_limited_upstream" if isinstance(exc, Throttled) else "chat_server_failed"
+        return Failure(
+            code, exc.message, 503, exc.retryable, {"part": "chat server", "cause": type(exc).__name__}, exc.retry_after
+        )
+    return Failure(exc.code, exc.message, exc.status, exc.status >= 500, dict(exc.detail))
+
+
+def end(ending: Ending) -> tuple[str, dict[str, Any]]:
+    """Name and body of the end event."""
+    if ending.error is None:
+        return "done", {"finish_reason": ending.finish_reason}
+    error = ending.error
+    return "error", {
+        "code": error.code,
+        "message": error.message,
+        "retryable": error.retryable,
+        "detail": error.detail,
+        "retry_after": error.retry_after,
+    }
+
+
+def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[str, Any]) -> ClosedTurn:
+    """What is stored of a turn that ended."""
+    marks = citations(taken.log.text, len(taken.passages))
+    assert taken.admission is not None  # noqa: S101 - only an admitted turn is stored
+    notices = [
+        notice
+        for event in taken.log.events
+        for notice in (event.data["notices"] if event.name == "turn" else [event.data] if event.name == "notice" else [])
+    ]
+    return ClosedTurn(
+        turn_id=taken.ask.turn_id,
+        conversation_id=taken.ask.conversation_id,
+        team_id=taken.ask.team_id,
+        ending=taken.ending,
+        answer=marks.text,
+        reasoning=taken.log.reasoning,
+        quotes=quotes(taken.quotes),
+        notices=notices,
+        usage=usage_shown,
+        timing=figures,
+        deployment_id=taken.admission.target.deployment_id,
+        passages=taken.passages,
+        cited=marks.cited,
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

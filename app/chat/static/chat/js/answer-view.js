@@ -1,0 +1,180 @@
+// One answer on the page: redrawn in parts, never as a whole, while it streams.
+import { copyText, h, icon, iconButton } from "../../common/js/dom.js";
+import { GrowingText } from "../../common/js/streaming.js";
+import { citedNumbers, splitSources } from "./answer.js";
+import { citeButton, decorate } from "./citations.js";
+import { quietLine } from "./quiet.js";
+import { collectionName } from "./state.js";
+import { isRunning } from "./tree.js";
+
+function phaseWords(answer, asked) {
+  const found = answer.sources.length;
+  const words = {
+    sending: "Sending",
+    accepted: "Starting",
+    queued: "Waiting for a free place at the model server",
+    retrieving: asked.length ? `Searching ${asked.map(collectionName).join(", ")}` : "Preparing",
+    waiting: found ? `The model is reading ${found} ${found === 1 ? "passage" : "passages"}` : "The model is reading",
+    generating: "",
+  };
+  return words[answer.phase] ?? "Working";
+}
+
+/** Words for how an answer ended, when it did not simply finish. */
+const ENDINGS = {
+  stopped: ["You stopped this answer. What was written is kept and was charged.", "Continue"],
+  interrupted: ["This answer was interrupted before its end. What was written is kept.", "Continue"],
+  length: ["The answer reached its output limit.", "Continue"],
+  content_filter: ["The provider’s content filter ended this answer.", null],
+};
+
+export class AnswerView {
+  /** `actions`: {openSource(answer, n), again(answer), resume(answer)}; `asked`: collection ids of the turn. */
+  constructor(answer, actions, asked = []) {
+    Object.assign(this, { answer, actions, asked, drawn: 0 });
+    this.open = (n) => actions.openSource(this.answer, n);
+    this.notices = h("div", { class: "notices" });
+    this.quotes = h("div", {});
+    this.thinking = h("div", {});
+    this.body = h("div", { class: "prose" });
+    this.status = h("p", { class: "phase", role: "status" });
+    this.ending = h("div", {});
+    this.sources = h("div", {});
+    this.foot = h("div", { class: "answer-foot" });
+    this.node = h("article", { class: "answer", "aria-label": "Answer" },
+      this.notices, this.quotes, this.thinking, this.body, this.status, this.ending, this.sources, this.foot);
+    this.text = new GrowingText(this.body, (root) => this.cite(root));
+    this.refresh();
+  }
+
+  cite(root) {
+    if (this.answer.sources.length) decorate(root, this.answer.sources, this.open);
+  }
+
+  /** Bring the page in line with the answer after one event. */
+  update(name) {
+    if (name === "delta") return this.grow();
+    if (name === "turn") this.restart();
+    if (name === "done" || name === "error") return this.refresh();
+    this.drawHead();
+    return undefined;
+  }
+
+  restart() {
+    this.text.stop();
+    this.text = new GrowingText(this.body, (root) => this.cite(root));
+    this.drawn = 0;
+  }
+
+  grow() {
+    const fresh = this.answer.text.slice(this.drawn);
+    this.drawn = this.answer.text.length;
+    if (fresh) this.text.append(fresh);
+    this.drawThinking();
+    this.drawPhase();
+  }
+
+  /** Draw everything from the data as it stands. */
+  refresh() {
+    this.drawHead();
+    if (isRunning(this.answer)) return;
+    this.text.finish(this.answer.text);
+    this.drawn = this.answer.text.length;
+    this.drawEnding();
+    this.drawSources();
+    this.drawFoot();
+  }
+
+  drawHead() {
+    const shown = this.answer.notices.filter((notice) => notice.code !== "demonstration_model");
+    this.notices.replaceChildren(...shown.map((notice) => h("p", {}, notice.message)));
+    this.drawQuotes();
+    this.drawThinking();
+    this.drawPhase();
+  }
+
+  drawPhase(broken = 0) {
+    const running = isRunning(this.answer);
+    const words = broken > 1 ? "The connection broke; picking up where it stopped" : phaseWords(this.answer, this.asked);
+    this.node.toggleAttribute("aria-busy", running);
+    const line = running ? words : "";
+    if (this.status.textContent !== line) this.status.textContent = line;
+    this.body.classList.toggle("streaming", running && Boolean(this.answer.text));
+  }
+
+  drawQuotes() {
+    const { quotes, sources } = this.answer;
+    if (!quotes.length) return this.quotes.replaceChildren();
+    const lines = quotes.map((quote) => {
+      const source = sources.find((item) => item.n === quote.n);
+      return h("li", {}, h("q", {}, quote.text), source ? [" ", citeButton(source, this.open)] : null);
+    });
+    this.quotes.replaceChildren(
+      h("section", { class: "quotes", "aria-label": "From the documents" }, h("h3", {}, "From the documents"), h("ul", {}, lines)),
+    );
+    return undefined;
+  }
+
+  drawThinking() {
+    const words = this.answer.reasoning;
+    if (!words) return this.thinking.replaceChildren();
+    if (!this.thinking.firstChild) {
+      this.thinking.append(h("details", { class: "thinking" }, h("summary", {}, "Thinking"), h("div", { class: "thought" })));
+    }
+    this.thinking.querySelector(".thought").textContent = words;
+    return undefined;
+  }
+
+  drawEnding() {
+    const { error, finish_reason: reason, state } = this.answer;
+    const retry = (words, act) => h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: () => act(this.answer) }, words));
+    if (error) {
+      const id = error.request_id ? h("p", { class: "muted" }, `Request ${error.request_id}`) : null;
+      this.ending.replaceChildren(h("div", { class: "callout bad", role: "alert" }, icon("alert"),
+        h("div", { class: "grow" }, h("p", {}, error.message), id, retry("Try again", this.actions.again))));
+      return;
+    }
+    const [words, next] = ENDINGS[reason] ?? ENDINGS[state] ?? [];
+    this.ending.replaceChildren(...(words
+      ? [h("div", { class: "callout" }, h("div", { class: "grow" }, h("p", {}, words), next ? retry(next, this.actions.resume) : null))]
+      : []));
+  }
+
+  drawSources() {
+    const { cited, sent } = splitSources(this.answer);
+    const parts = [];
+    const chip = (source) => h("li", {}, h("button", { type: "button", class: "source-chip", onclick: () => this.open(source.n) },
+      h("span", { class: "cite plain" }, String(source.n)), h("span", { class: "name" }, source.title), source.page ? h("span", { class: "muted" }, `p. ${source.page}`) : null));
+    if (cited.length) parts.push(h("ul", { class: "chips", "aria-label": "Sources of this answer" }, cited.map(chip)));
+    if (!cited.length && this.answer.sources.length && this.answer.text) {
+      parts.push(h("p", { class: "muted small" }, "The model marked no source in this answer. It was given the passages below; check them before you rely on it."));
+      parts.push(h("ul", { class: "chips" }, sent.slice(0, 4).map(chip)));
+    } else if (this.nothingFound()) {
+      const where = this.asked.length ? this.asked.map(collectionName).join(", ") : "the chosen documents";
+      parts.push(h("p", { class: "nothing" }, `Nothing on this was found in ${where}. The answer rests on no document.`));
+    }
+    this.sources.replaceChildren(...parts);
+  }
+
+  nothingFound() {
+    const { sources, searched, error, notices } = this.answer;
+    return !error && !sources.length && (searched || false) && this.asked.length > 0 && !notices.some((n) => n.code === "nothing_found");
+  }
+
+  drawFoot() {
+    const { answer } = this;
+    const copy = iconButton("copy", "Copy as Markdown", async (event) => {
+      const button = event.currentTarget;
+      const done = await copyText(answer.text);
+      button.replaceChildren(icon(done ? "check" : "x", true));
+      window.setTimeout(() => button.replaceChildren(icon("copy", true)), 1500);
+    });
+    const buttons = [answer.text ? copy : null, iconButton("again", "Answer again", () => this.actions.again(answer))];
+    if (answer.sources.length) {
+      const cited = citedNumbers(answer.text).length;
+      const label = `${answer.sources.length} ${answer.sources.length === 1 ? "source" : "sources"}`;
+      buttons.push(h("button", { type: "button", class: "foot-link", onclick: () => this.open(null), title: `${cited} cited, ${answer.sources.length} sent` }, icon("sources", true), label));
+    }
+    this.foot.replaceChildren(h("div", { class: "foot-buttons" }, buttons), quietLine(answer));
+  }
+}

@@ -1,0 +1,21 @@
+// What a new conversation shows: what this is for, and one way to begin.
+import { h } from "../../common/js/dom.js";
+import { state } from "./state.js";
+
+function suggestion(actions) {
+  const handbook = state.collections.find((item) => /handbook|tessera/i.test(item.name));
+  if (!handbook || !state.choice.collections.includes(handbook.id)) return null;
+  const words = "How does Tessera make sure that a spending limit holds?";
+  return h("p", {}, h("button", { type: "button", class: "suggestion", onclick: () => actions.suggest(words) }, h("span", { class: "muted" }, `Try the ${handbook.name}: `), words));
+}
+
+export function emptyState(actions) {
+  const some = state.collections.length > 0;
+  return h("div", { class: "empty" },
+    h("h1", {}, "Ask your documents"),
+    h("p", {}, some
+      ? "Answers draw on the collections chosen below, and each source opens at the very passage that was used. You see what a question costs before you send it."
+      : "There are no documents yet. Add some and ask about them, or ask the model directly: you see what a question costs before you send it."),
+    suggestion(actions),
+    some ? null : h("p", {}, h("a", { class: "button", href: "/documents/" }, "Add documents")));
+}

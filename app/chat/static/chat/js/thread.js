@@ -1,0 +1,164 @@
+// The thread: loads messages, draws the branch on screen, follows the end only while the reader is there.
+import { get, page } from "../../common/js/api.js";
+import { h, icon, iconButton, skeleton } from "../../common/js/dom.js";
+import { ago, exactTime } from "../../common/js/format.js";
+import { AnswerView } from "./answer-view.js";
+import { emptyState } from "./empty.js";
+import { emit, state } from "./state.js";
+import { branch, newestLeaf, versions } from "./tree.js";
+
+const scroller = document.getElementById("thread-scroll");
+const thread = document.getElementById("thread");
+const pill = document.getElementById("new-text");
+let views = new Map();
+let actions = {};
+let following = true;
+
+function atEnd() {
+  return scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
+}
+
+/** After something grew: go along, or say that there is more below. */
+export function follow({ force = false } = {}) {
+  if (force) following = true;
+  if (following) scroller.scrollTop = scroller.scrollHeight;
+  pill.hidden = following || atEnd();
+}
+
+function questionView(message) {
+  const all = versions(state.messages, message);
+  const at = all.findIndex((item) => item.id === message.id);
+  const go = (step) => () => actions.showVersion(all[at + step]);
+  const switcher = all.length > 1
+    ? h("span", { class: "versions num" },
+        iconButton("left", "Earlier version", go(-1), { disabled: at === 0 }), `${at + 1} / ${all.length}`,
+        iconButton("right", "Later version", go(1), { disabled: at === all.length - 1 }))
+    : null;
+  return h("div", { class: "question", data: { id: message.id } },
+    h("h2", { class: "visually-hidden" }, "You asked"),
+    h("p", { class: "question-text", dir: "auto" }, message.text),
+    h("div", { class: "question-foot" }, switcher,
+      h("time", { datetime: message.created_at, title: exactTime(message.created_at) }, ago(message.created_at)),
+      iconButton("edit", "Edit this question", () => actions.edit(message))));
+}
+
+function answerView(message) {
+  const question = state.messages.get(message.parent_id);
+  const asked = question?.collections ?? state.conversation?.collections ?? [];
+  const view = new AnswerView(message, actions, asked);
+  views.set(message.id, view);
+  return view.node;
+}
+
+function node(message) {
+  return message.role === "user" ? questionView(message) : answerView(message);
+}
+
+function earlierButton() {
+  return h("button", { type: "button", class: "button compact earlier", onclick: () => void loadEarlier() }, "Show earlier messages");
+}
+
+/** Draw the branch that ends at state.leaf. */
+export function draw() {
+  views = new Map();
+  const path = branch(state.messages, state.leaf);
+  if (!path.length) thread.replaceChildren(emptyState(actions));
+  else thread.replaceChildren(...(state.earlier ? [earlierButton()] : []), ...path.map(node));
+  emit("drawn");
+}
+
+/** Add messages at the end without touching what stands above. */
+export function append(messages) {
+  if (!views.size && !thread.querySelector(".question")) thread.replaceChildren();
+  thread.append(...messages.map(node));
+}
+
+export function viewOf(id) {
+  return views.get(id);
+}
+
+function keep(items) {
+  for (const item of items) {
+    state.messages.set(item.id, { notices: [], sources: [], quotes: [], reasoning: "", text: "", ...normal(item) });
+  }
+}
+
+function normal(item) {
+  // Null lists and notices given as plain words are made alike once, here.
+  const lists = Object.fromEntries(["sources", "quotes", "notices"].map((name) => [name, item[name] ?? []]));
+  const notices = lists.notices.map((notice) => (typeof notice === "string" ? { code: "notice", message: notice } : notice));
+  return { ...item, ...lists, notices, text: item.text ?? "", reasoning: item.reasoning ?? "" };
+}
+
+async function loadEarlier() {
+  const height = scroller.scrollHeight;
+  const part = await page(`conversations/${state.conversation.id}/messages/`, { cursor: state.earlier });
+  keep(part.items);
+  state.earlier = part.next;
+  draw();
+  scroller.scrollTop += scroller.scrollHeight - height;
+}
+
+/** Open a conversation: its head and newest messages. Throws ApiError. */
+export async function load(conversationId) {
+  clear();
+  const slow = window.setTimeout(() => thread.replaceChildren(skeleton(6)), 150);
+  try {
+    const [conversation, part] = await Promise.all([
+      get(`conversations/${conversationId}/`),
+      page(`conversations/${conversationId}/messages/`),
+    ]);
+    state.conversation = conversation;
+    keep(part.items);
+    state.earlier = part.next;
+    state.leaf = newestLeaf(state.messages);
+  } finally {
+    window.clearTimeout(slow);
+  }
+  draw();
+  follow({ force: true });
+}
+
+/** After a turn: take the server's own ids, price and times for the messages just made. */
+export async function reconcile(questionId, answerId, turnId) {
+  const part = await page(`conversations/${state.conversation.id}/messages/`, { limit: 10 });
+  const own = part.items.filter((item) => item.turn_id === turnId);
+  if (own.length < 2) return;
+  const answered = own.find((item) => item.role === "assistant");
+  const view = views.get(answerId);
+  state.messages.delete(questionId);
+  state.messages.delete(answerId);
+  keep(own);
+  state.leaf = newestLeaf(state.messages, answered.id);
+  const question = thread.querySelector(`.question[data-id="${CSS.escape(questionId)}"]`);
+  question?.replaceWith(questionView(own.find((item) => item.role === "user")));
+  if (!view) return;
+  views.delete(answerId);
+  views.set(answered.id, view);
+  view.answer = { ...view.answer, ...state.messages.get(answered.id), searched: view.answer.searched };
+  view.refresh();
+}
+
+export function clear() {
+  state.conversation = null;
+  state.messages = new Map();
+  state.leaf = null;
+  state.earlier = null;
+  views = new Map();
+  thread.replaceChildren();
+}
+
+export function showFailure(message, retry) {
+  thread.replaceChildren(h("div", { class: "callout bad", role: "alert" }, icon("alert"),
+    h("div", { class: "grow" }, h("p", {}, message), retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, "Try again")) : null)));
+}
+
+export function start(given) {
+  actions = given;
+  scroller.addEventListener("scroll", () => {
+    following = atEnd();
+    if (following) pill.hidden = true;
+  }, { passive: true });
+  pill.addEventListener("click", () => follow({ force: true }));
+  new ResizeObserver(() => follow()).observe(thread);
+}

@@ -1,0 +1,188 @@
+"""The one file that tells the whole story of a turn.
+
+    request → authenticate → pre-count → check input → reserve → retrieve → stitch → redact → infer (stream)
+            → check output → settle → append → response
+
+The doors (`app.api.stream`, `manage.py ask`) authenticate and gather an `Ask`; from there chat, REST and `/v1` go
+the same way. Each step hands the next a small frozen value. No database transaction is open while a model streams.
+Whatever happens, the reservation ends once, and the reader gets exactly one end event.
+"""
+
+from contextlib import aclosing
+
+from app.chat import checks, prompting, showing
+from app.chat.clock import StageClock
+from app.chat.planning import estimate_of, plan_of
+from app.chat.precount import Estimate
+from app.chat.runs import Run, Stopped
+from app.chat.turn_rows import persist, turn_close, turn_open
+from app.chat.types import Ask, Ending
+from app.common.db import run_db
+from app.common.errors import AppError
+from app.common.logs import request_id_var
+from app.gate.services import Admission, reserve
+from app.gate.types import CallPlan
+from inference_client.errors import InferenceError
+from inference_client.types import Message, ReasoningDelta, TextDelta, ToolCallDelta
+from retrieval.errors import RetrievalError
+from retrieval.quotes import quote_sentences
+from retrieval.search import search
+from retrieval.stitching import stitch
+from retrieval.types import Passage, Prompt, PromptMessage, Quote, Viewer
+
+SEARCH_LIMIT = 12
+QUOTE_LIMIT = 3
+
+
+async def take_turn(ask: Ask, run: Run) -> None:
+    """Run one turn to its end. Nothing is raised: every end is an event of `run.log`."""
+    request_id_var.set(ask.request_id)
+    turn = Turn(ask, run)
+    try:
+        async with run.signal:
+            await turn.answer()
+    except Stopped as exc:
+        turn.ending = Ending.cut(exc.reason)
+    except (AppError, InferenceError, RetrievalError) as exc:
+        turn.ending = Ending.failed(showing.failure(exc))
+        await turn.speak_without_model(exc)
+    await turn.close()
+
+
+class Turn:
+    """One turn under way: what each step left for the next."""
+
+    def __init__(self, ask: Ask, run: Run) -> None:
+        self.ask = ask
+        self.run = run
+        self.log = run.log
+        self.clock = StageClock()
+        self.estimate: Estimate | None = None
+        self.admission: Admission | None = None
+        self.passages: tuple[Passage, ...] = ()
+        self.quotes: tuple[Quote, ...] = ()
+        self.ending = Ending.done("stop")
+
+    async def answer(self) -> None:
+        """Everything up to the model's last word."""
+        with self.clock.stage("precount"):
+            estimate = self.estimate = estimate_of(self.ask)
+        with self.clock.stage("check"):
+            checks.check_input(self.ask.question)
+        with self.clock.stage("reserve"):
+            admission = self.admission = await self._reserve(plan_of(self.ask, estimate), estimate)
+        self.log.emit("turn", showing.turn(self.ask, estimate, admission, replayable=self.run.replayable))
+        with self.clock.stage("retrieve"):
+            found = await self._retrieve(admission)
+        with self.clock.stage("stitch"):
+            prompt = self._stitch(estimate, found)
+        if self.ask.targets[0].is_demonstration:
+            with self.clock.stage("quote"):
+                await self._quote(admission)
+        with self.clock.stage("redact"):
+            messages = prompting.outgoing(self.ask, prompt)
+            sent, _ = checks.redact(messages, leaves_premises=admission.target.leaves_premises)
+        with self.clock.stage("infer"):
+            await self._infer(admission, sent)
+        with self.clock.stage("check_output"):
+            checks.check_output(self.log.text)
+
+    async def _reserve(self, plan: CallPlan, estimate: Estimate) -> Admission:
+        """Hold the dearest this turn may cost; a turn with a conversation gets its row in the same breath."""
+        self.run.reservation_id = plan.reservation_id
+        if not self.ask.keep:
+            return await reserve(plan)
+        held = await run_db(turn_open, self.ask, estimate, plan)
+        self.run.kept = True
+        return Admission(plan, held)
+
+    async def _retrieve(self, admission: Admission) -> list[Passage]:
+        """Passages this person may read, best first. The query's embedding is booked under this turn."""
+        if not self.ask.collections:
+            return []
+        self.log.emit("status", {"phase": "retrieving"})
+        return await search(
+            query=self.ask.search_text,
+            viewer=Viewer(self.ask.caller.principals),
+            collection_ids=self.ask.collections,
+            limit=SEARCH_LIMIT,
+            payer=admission,
+        )
+
+    def _stitch(self, estimate: Estimate, found: list[Passage]) -> Prompt:
+        """The prompt within the budget that was counted and held; what did not fit is said."""
+        prompt = stitch(
+            system=prompting.system_of(self.ask),
+            history=[
+                PromptMessage(role, text)
+                for pair in self.ask.history[len(self.ask.history) - estimate.history_kept :]
+                for role, text in (("user", pair.question), ("assistant", pair.answer))
+            ],
+            question=self.ask.question,
+            passages=found,
+            count=estimate.count,
+            budget=estimate.total_max,
+            searched=bool(self.ask.collections),
+        )
+        self.passages = prompt.passages
+        if self.ask.collections:
+            self.log.emit("sources", {"items": [showing.source(n, p) for n, p in enumerate(prompt.passages, 1)]})
+            for notice in showing.retrieval_notices(self.ask, prompt):
+                self.log.emit("notice", notice)
+        return prompt
+
+    async def _quote(self, admission: Admission) -> None:
+        """Let the documents speak for themselves: their best sentences, word for word, found by the embedder."""
+        if not self.passages:
+            return
+        self.quotes = tuple(
+            await quote_sentences(
+                question=self.ask.question, passages=self.passages, limit=QUOTE_LIMIT, payer=admission
+            )
+        )
+        if self.quotes:
+            self.log.emit("quotes", {"items": showing.quotes(self.quotes)})
+
+    async def _infer(self, admission: Admission, messages: tuple[Message, ...]) -> None:
+        """Stream the answer into the log."""
+        self.log.emit("status", {"phase": "waiting"})
+        async with aclosing(admission.infer(messages, **self.ask.options.as_request())) as events:
+            async for event in events:
+                if self.clock.first_token_at is None:
+                    self.clock.first_token()
+                    self.log.emit("status", {"phase": "generating"})
+                match event:
+                    case TextDelta(text=text):
+                        self.log.delta("text", text)
+                    case ReasoningDelta(text=text):
+                        self.log.delta("reasoning", text)
+                    case ToolCallDelta():
+                        self.log.emit("delta", {"tool": showing.tool_piece(event)})
+        self.ending = Ending.done(admission.finish_reason)
+
+    async def speak_without_model(self, exc: Exception) -> None:
+        """When no model answers, a question still gets its passages, marked as such."""
+        if isinstance(exc, InferenceError) and self.passages and self.admission and not self.log.text:
+            if not self.quotes:
+                try:
+                    await self._quote(self.admission)
+                except (AppError, RetrievalError):
+                    # The sources were shown already; quoting them is an extra that may fail too.
+                    self.quotes = ()
+            self.log.emit("notice", showing.NO_MODEL)
+
+    async def close(self) -> None:
+        """Settle, append, and tell the reader how it ended. A database that is away for a while is waited for."""
+        self.log.flush()
+        self.run.failure = self.ending.error
+        if self.admission is not None:
+            with self.clock.stage("settle"):
+                settled = await persist(self.admission.end, self.log)
+            usage = showing.usage(settled, self.admission)
+            if self.ask.keep:
+                figures = self.clock.figures(output_tokens=settled.output_tokens if settled else None)
+                row = showing.closed_turn(self, usage, figures)
+                await persist(lambda: run_db(turn_close, row), self.log)
+            if self.admission.attempts:
+                self.log.emit("usage", usage)
+        self.log.emit(*showing.end(self.ending))

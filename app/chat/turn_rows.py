@@ -1,0 +1,127 @@
+"""The rows of a turn: opened with its reservation, closed with its answer and the passages that were sent."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from django.db import IntegrityError, transaction
+
+from app.billing import services as billing
+from app.billing.types import Held
+from app.chat.events import TurnLog
+from app.chat.models import Conversation, SentPassage, Turn, TurnState
+from app.chat.precount import Estimate
+from app.chat.types import Ask, ClosedTurn
+from app.common.clock import now
+from app.common.errors import NotFound, PartFailed
+from app.gate.services import reservation_open
+from app.gate.types import CallPlan
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_PATIENCE = (0.2, 0.5, 1, 2, 4, 8, 15, 15, 15, 15, 15, 15)
+"""Seconds between tries to write what has already happened: about two minutes of an absent database."""
+
+
+def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
+    """Hold, then write the running turn: nothing of a refused question is stored. Safe to run twice.
+
+    Errors: BudgetExhausted, PriceMissing; NotFound when the conversation was deleted meanwhile.
+    """
+    held = reservation_open(plan)
+    moment = now()
+    try:
+        Turn.objects.get_or_create(
+            id=ask.turn_id,
+            defaults={
+                "conversation_id": ask.conversation_id,
+                "team_id": ask.team_id,
+                "parent_id": ask.parent_id,
+                "asked_by_id": ask.caller.user_id,
+                "question": ask.question,
+                "model": ask.model,
+                "deployment_id": plan.targets[0].deployment_id,
+                "reservation_id": plan.reservation_id,
+                "level": ask.level,
+                "estimate": estimate.public(),
+                "started_at": moment,
+                "heartbeat_at": moment,
+            },
+        )
+    except IntegrityError as exc:
+        billing.reservation_release(reservation_id=plan.reservation_id)
+        raise NotFound("This conversation was deleted; your question was not sent.") from exc
+    return held
+
+
+@transaction.atomic
+def turn_close(row: ClosedTurn) -> None:
+    """Store how a turn ended. A turn that was ended by the sweeper meanwhile keeps the fuller text. Safe to run twice."""
+    error = row.ending.error
+    changed: dict[str, Any] = {
+        "answer": row.answer,
+        "reasoning": row.reasoning,
+        "state": row.ending.state,
+        "finish_reason": row.ending.finish_reason,
+        "error": {"code": error.code, "message": error.message, "retryable": error.retryable} if error else None,
+        "quotes": row.quotes,
+        "notices": row.notices,
+        "usage": dict(row.usage),
+        "timing": dict(row.timing),
+        "deployment_id": row.deployment_id,
+        "ended_at": now(),
+    }
+    if not Turn.objects.filter(id=row.turn_id).update(**changed):
+        return  # the conversation was deleted while the model wrote; the ledger has the call
+    SentPassage.objects.bulk_create(
+        [
+            SentPassage(
+                turn_id=row.turn_id,
+                team_id=row.team_id,
+                number=number,
+                passage_id=p.id,
+                document_id=p.document_id,
+                document_version=p.document_version,
+                collection_id=p.collection_id,
+                title=p.title[:500],
+                heading=p.heading,
+                page=p.page,
+                start=p.start,
+                end=p.end,
+                text=p.text,
+                sha256=p.sha256,
+                score=p.score,
+                cited=number in row.cited,
+                warnings=list(p.warnings),
+            )
+            for number, p in enumerate(row.passages, 1)
+        ],
+        ignore_conflicts=True,
+    )
+    if row.conversation_id is not None:
+        Conversation.objects.filter(id=row.conversation_id).update(updated_at=now())
+
+
+async def persist(write: Callable[[], Awaitable[T]], turn_log: TurnLog) -> T | None:
+    """Await `write()`, trying again while the database is away; None when it stayed away for two minutes.
+
+    What is written this way has already happened, so giving up early would lose it.
+    """
+    said = False
+    for wait in (*_PATIENCE, None):
+        try:
+            return await write()
+        except PartFailed as exc:
+            if wait is None:
+                log.error("The database stayed away: a finished turn could not be written.", exc_info=exc)
+                return None
+            if not said:
+                said = True
+                turn_log.emit(
+                    "notice",
+                    {"code": "writing_delayed", "message": "The database does not answer; your answer is kept and stored as soon as it is back."},
+                )
+            await asyncio.sleep(wait)
+    return None

@@ -1,0 +1,94 @@
+// Money, tokens and time as people read them. Amounts arrive as exact decimal strings and are never added up here.
+const THIN = "\u202f";
+
+const symbols = new Map();
+
+function symbol(currency) {
+  if (!symbols.has(currency)) {
+    const parts = new Intl.NumberFormat("en", { style: "currency", currency, currencyDisplay: "narrowSymbol" }).formatToParts(0);
+    symbols.set(currency, parts.find((part) => part.type === "currency")?.value ?? currency);
+  }
+  return symbols.get(currency);
+}
+
+/** The digits that matter: two decimals from a cent up, two significant digits below, at most eight. */
+function digits(amount) {
+  const value = Math.abs(Number(amount));
+  if (!Number.isFinite(value)) return String(amount);
+  if (value === 0) return "0.00";
+  if (value >= 0.0995) return group(value.toFixed(2));
+  const places = Math.min(8, 1 - Math.floor(Math.log10(value)));
+  const text = value.toFixed(places);
+  return Number(text) === 0 ? "<0.00000001" : text;
+}
+
+function group(text) {
+  const [whole, rest] = text.split(".");
+  return whole.replace(/\B(?=(\d{3})+$)/g, THIN) + (rest ? `.${rest}` : "");
+}
+
+/** {amount, currency} → "€0.0012"; null → "price unknown". */
+export function money(value) {
+  if (!value || value.amount === null || value.amount === undefined) return "price unknown";
+  const sign = String(value.amount).startsWith("-") ? "−" : "";
+  return `${sign}${symbol(value.currency)}${digits(value.amount)}`;
+}
+
+/** The whole amount for a hover: "0.00123400 EUR". */
+export function moneyExact(value) {
+  return value ? `${value.amount} ${value.currency}` : "No price is set for this model.";
+}
+
+export function moneyRange(low, high) {
+  if (!low || !high) return money(high ?? low);
+  const [a, b] = [money(low), money(high)];
+  return a === b ? a : `${a}–${b.replace(/^[^\d<]+/, "")}`;
+}
+
+/** 12345 → "12 345" with a thin separator; null → "unknown". */
+export function count(value) {
+  return value === null || value === undefined ? "unknown" : group(String(value));
+}
+
+export function seconds(ms) {
+  if (ms === null || ms === undefined) return "unknown";
+  if (ms < 950) return `${Math.round(ms / 10) / 100}${THIN}s`;
+  if (ms < 59_500) return `${(ms / 1000).toFixed(1)}${THIN}s`;
+  return `${Math.floor(ms / 60_000)}${THIN}min ${Math.round((ms % 60_000) / 1000)}${THIN}s`;
+}
+
+export function bytes(value) {
+  if (value === null || value === undefined) return "";
+  if (value < 1000) return `${value} B`;
+  if (value < 999_500) return `${Math.round(value / 1000)} kB`;
+  return `${(value / 1e6).toFixed(1)} MB`;
+}
+
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+/** "just now", "4 minutes ago", "yesterday", "12 Nov". */
+export function ago(iso, now = Date.now()) {
+  const then = new Date(iso);
+  const gone = (now - then.getTime()) / 1000;
+  if (gone < 45) return "just now";
+  if (gone < 3600) return relative.format(-Math.max(1, Math.round(gone / 60)), "minute");
+  if (gone < 86_400) return relative.format(-Math.round(gone / 3600), "hour");
+  if (gone < 6 * 86_400) return relative.format(-Math.round(gone / 86_400), "day");
+  return day(then);
+}
+
+export function day(when) {
+  const date = new Date(when);
+  const year = date.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
+  return date.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...year });
+}
+
+export function exactTime(iso) {
+  return new Date(iso).toLocaleString("en-GB", { dateStyle: "long", timeStyle: "long" });
+}
+
+/** Whole days between a time and now, by the reader's calendar. */
+export function daysAgo(iso) {
+  const midnight = (date) => new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime();
+  return Math.round((midnight(new Date()) - midnight(new Date(iso))) / 86_400_000);
+}
