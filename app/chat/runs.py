@@ -12,6 +12,7 @@ from uuid import UUID
 
 from app.chat.event_store import EventStore
 from app.chat.events import TurnLog
+from app.chat.types import Failure
 from app.common.errors import Restarting
 from app.common.redis_door import Unavailable, async_redis
 
@@ -61,10 +62,16 @@ class StopSignal:
 class Run:
     """One running turn: its log, its stop signal, its task."""
 
-    def __init__(self, turn_log: TurnLog) -> None:
+    def __init__(self, turn_log: TurnLog, *, replayable: bool) -> None:
         self.log = turn_log
+        self.replayable = replayable
+        """Whether other processes can follow it."""
         self.signal = StopSignal()
         self.task: asyncio.Task[None] | None = None
+        self.reservation_id: UUID | None = None
+        self.kept = False
+        """Whether the turn has a row."""
+        self.failure: Failure | None = None
 
 
 class Runs:
@@ -80,11 +87,9 @@ class Runs:
         """Start `work(run)` as a task of this process. Errors: Restarting while draining."""
         if self.draining:
             raise Restarting(retry_after=5)
-        run = Run(TurnLog(turn_id, sink=self.store if replayable else None))
+        run = Run(TurnLog(turn_id, sink=self.store if replayable else None), replayable=replayable)
         self._by_id[turn_id] = run
         run.task = asyncio.get_running_loop().create_task(self._guard(run, work), name=f"turn {turn_id}")
-        if replayable and self._listener is None:
-            self._listener = asyncio.get_running_loop().create_task(self._listen())
         return run
 
     async def _guard(self, run: Run, work: Callable[[Run], Awaitable[None]]) -> None:
@@ -140,6 +145,10 @@ class Runs:
         if tasks := self._running():
             await asyncio.wait(tasks, timeout=60)
         await self.store.drained()
+
+    def running(self) -> list[Run]:
+        """Runs that have not ended."""
+        return [run for run in self._by_id.values() if not run.log.ended]
 
     def _running(self) -> list[asyncio.Task[None]]:
         return [run.task for run in self._by_id.values() if run.task is not None and not run.task.done()]

@@ -17,6 +17,7 @@ from app.chat.precount import Estimate
 from app.chat.runs import Run, Stopped
 from app.chat.turn_rows import persist, turn_close, turn_open
 from app.chat.types import Ask, Ending
+from app.common.aio import finished
 from app.common.db import run_db
 from app.common.errors import AppError
 from app.common.logs import request_id_var
@@ -70,7 +71,7 @@ class Turn:
         with self.clock.stage("check"):
             checks.check_input(self.ask.question)
         with self.clock.stage("reserve"):
-            admission = self.admission = await self._reserve(plan_of(self.ask, estimate), estimate)
+            admission = await finished(self._reserve(plan_of(self.ask, estimate), estimate))
         self.log.emit("turn", showing.turn(self.ask, estimate, admission, replayable=self.run.replayable))
         with self.clock.stage("retrieve"):
             found = await self._retrieve(admission)
@@ -90,11 +91,12 @@ class Turn:
     async def _reserve(self, plan: CallPlan, estimate: Estimate) -> Admission:
         """Hold the dearest this turn may cost; a turn with a conversation gets its row in the same breath."""
         self.run.reservation_id = plan.reservation_id
-        if not self.ask.keep:
-            return await reserve(plan)
-        held = await run_db(turn_open, self.ask, estimate, plan)
-        self.run.kept = True
-        return Admission(plan, held)
+        if self.ask.keep:
+            self.admission = Admission(plan, await run_db(turn_open, self.ask, estimate, plan))
+            self.run.kept = True
+        else:
+            self.admission = await reserve(plan)
+        return self.admission
 
     async def _retrieve(self, admission: Admission) -> list[Passage]:
         """Passages this person may read, best first. The query's embedding is booked under this turn."""

@@ -104,7 +104,26 @@ def embedding_attempt(answer: Embeddings, target: Target, texts: Sequence[str], 
     )
 
 
-def failed_embedding_attempt(target: Target, error: str, number: int) -> Attempt:
+def embedding_cut(target: Target, texts: Sequence[str], number: int) -> Attempt:
+    """An embedding call that was cancelled while the server worked: our cost by our own count, nobody's price."""
+    count = counter(target.tokenizer).count
+    return Attempt(
+        number=number,
+        kind="embedding",
+        outcome="stopped",
+        buckets=Buckets(input=sum(count(text) for text in texts)),
+        billed=False,
+        source="local",
+        estimated=True,
+        estimate_reason="client_gone",
+        price_key=target.price_key,
+        deployment_id=target.deployment_id,
+        requested_model=target.upstream_model,
+        tokenizer=target.tokenizer,
+    )
+
+
+def embedding_failed(target: Target, error: str, number: int) -> Attempt:
     """An embedding call that failed: nothing came, nothing is owed, the attempt stays on record."""
     return Attempt(
         number=number,

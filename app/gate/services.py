@@ -4,7 +4,6 @@ Everything that costs tokens passes here: chat, `/v1`, query and ingestion embed
 with `reserve`, calls are made through the `Admission` it returns, and `Admission.end` books what they used.
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
@@ -13,9 +12,10 @@ from typing import Any
 from app.billing import services as billing
 from app.billing.types import Attempt, EndState, Held, Hold, Settled
 from app.catalog.selectors import Target
+from app.common.aio import finished
 from app.common.db import run_db
 from app.common.errors import PartFailed
-from app.gate.attempts import chat_attempt, embedding_attempt, failed_embedding_attempt
+from app.gate.attempts import chat_attempt, embedding_attempt, embedding_cut, embedding_failed
 from app.gate.clients import client, server_of
 from app.gate.limiter import slot
 from app.gate.types import CallPlan
@@ -99,21 +99,17 @@ class Admission:
         if self._settled is None:
             if state is None:
                 state = "settled" if any(a.source != "none" for a in self.attempts) else "released"
-            booking = asyncio.ensure_future(
-                run_db(
-                    billing.reservation_settle,
-                    reservation_id=self.held.reservation_id,
-                    attempts=tuple(self.attempts),
-                    state=state,
-                )
-            )
-            try:
-                self._settled = await asyncio.shield(booking)
-            except asyncio.CancelledError:
-                # The process is ending the task; the booking still has to be in the ledger before it goes.
-                self._settled = await booking
-                raise
+            await finished(self._book(state))
+        assert self._settled is not None  # noqa: S101 - set by _book, or it raised
         return self._settled
+
+    async def _book(self, state: EndState) -> None:
+        self._settled = await run_db(
+            billing.reservation_settle,
+            reservation_id=self.held.reservation_id,
+            attempts=tuple(self.attempts),
+            state=state,
+        )
 
 
 async def reserve(plan: CallPlan) -> Admission:
@@ -143,19 +139,23 @@ def reservation_open(plan: CallPlan) -> Held:
 
 
 async def embed_with(target: Target, texts: Sequence[str], *, role: str, attempts: list[Attempt]) -> Embeddings:
-    """One embedding call; its attempt is appended whatever happens. Errors: PartFailed naming the embedder."""
+    """One embedding call; its attempt is appended however it ends. Errors: PartFailed naming the embedder."""
     request = EmbedRequest(model=target.upstream_model, inputs=tuple(texts), input_type=role)
+    number = len(attempts) + 1
+    attempt = embedding_cut(target, texts, number)
     try:
         answer = await client().embed(server_of(target), request)
+        attempt = embedding_attempt(answer, target, texts, number)
+        return answer
     except InferenceError as exc:
-        attempts.append(failed_embedding_attempt(target, type(exc).__name__, len(attempts) + 1))
+        attempt = embedding_failed(target, type(exc).__name__, number)
         raise PartFailed(
             "embedder",
             f"The embedding server failed, so documents cannot be searched now. {exc.message}",
             code="embedder_unavailable",
         ) from exc
-    attempts.append(embedding_attempt(answer, target, texts, len(attempts) + 1))
-    return answer
+    finally:
+        attempts.append(attempt)
 
 
 def _worth_another(exc: InferenceError) -> bool:

@@ -1,0 +1,70 @@
+"""The pulse of this process's turns: while it beats, nobody else ends them.
+
+Every few seconds one statement renews all running turns, stores their text so far and reads back stop requests;
+another renews their reservations. When a process dies the pulse stops, and `turns_sweep` ends what it left.
+"""
+
+import asyncio
+import json
+import logging
+from uuid import UUID
+
+from django.db import connection
+
+from app.billing import services as billing
+from app.chat.runs import Runs
+from app.common.db import run_db
+from app.common.errors import PartFailed
+
+log = logging.getLogger(__name__)
+
+BEAT_SECONDS = 5.0
+
+_PULSE = """
+UPDATE chat_turn SET heartbeat_at = now(), answer = v.answer, reasoning = v.reasoning
+  FROM jsonb_to_recordset(%s) AS v(id uuid, answer text, reasoning text)
+ WHERE chat_turn.id = v.id AND chat_turn.state = 'running'
+RETURNING chat_turn.id, chat_turn.stop_requested
+"""
+
+
+def _pulse(rows: list[dict[str, str]], reservation_ids: list[UUID]) -> list[UUID]:
+    """Renew turns and reservations; returns the turns that somebody asked to stop."""
+    stop: list[UUID] = []
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.execute(_PULSE, [json.dumps(rows)])
+            stop = [turn_id for turn_id, wanted in cursor.fetchall() if wanted]
+    if reservation_ids:
+        billing.reservation_heartbeat(reservation_ids=reservation_ids)
+    return stop
+
+
+async def beat_once(runs: Runs) -> None:
+    """One pulse for all turns that run now."""
+    running = runs.running()
+    rows = [
+        {"id": str(r.log.turn_id), "answer": _storable(r.log.text), "reasoning": _storable(r.log.reasoning)}
+        for r in running
+        if r.kept
+    ]
+    held = [r.reservation_id for r in running if r.reservation_id is not None]
+    if not held:
+        return
+    for turn_id in await run_db(_pulse, rows, held):
+        await runs.stop(turn_id)
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL stores no NUL."""
+    return text.replace("\x00", "")
+
+
+async def beat(runs: Runs) -> None:
+    """Beat until cancelled. A database that is away is waited for."""
+    while True:
+        await asyncio.sleep(BEAT_SECONDS)
+        try:
+            await beat_once(runs)
+        except PartFailed:
+            log.warning("The database does not answer: running turns could not be renewed.")
