@@ -139,8 +139,8 @@ class ContextTooLong(Refused):
         self.context_window = context_window
         if message is None and input_tokens is not None and context_window is not None:
             message = (
-                f"The prompt has {input_tokens} tokens, and the model's context window holds {context_window}. "
-                "Shorten it, or choose a larger model."
+                f"The prompt has {input_tokens} tokens, and the model's context window holds "
+                f"{context_window}. Shorten it, or choose a larger model."
             )
         super().__init__(message, upstream=upstream, code=code, status=status)
 
@@ -168,7 +168,7 @@ class ServerFault(Refused):
 
 
 class Unsupported(InferenceError):
-    """This kind of inference server cannot do what was asked. Leave the option out, or choose another model."""
+    """This kind of inference server cannot do that. Leave the option out, or choose another model."""
 
     never_sent = True
 

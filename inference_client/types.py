@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
+Json: TypeAlias = Any
+"""Any value that JSON can hold; read it with the helpers of `adapters.base`."""
 JsonObject: TypeAlias = Mapping[str, Any]
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 UsageState: TypeAlias = Literal["absent", "zero", "reported"]

@@ -1,0 +1,183 @@
+"""One streamed call: read it, leave it, cancel it; afterwards there is exactly one record of it."""
+
+import asyncio
+from collections import deque
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from inference_client.adapters.base import Parser, WireRequest
+from inference_client.adapters.failures import MAX_ERROR_BYTES, failure
+from inference_client.answer import AnswerReader
+from inference_client.errors import BrokenStream, InferenceError, MalformedAnswer, TimedOut
+from inference_client.records import Progress, record_of
+from inference_client.transport import Reply, Sending, Transport, read_all
+from inference_client.types import CallRecord, Event, Outcome, Server, Usage
+
+_ERROR_BODY_S = 10.0
+
+
+class ChatCall:
+    """An answer on its way. Nothing is sent before the first read.
+
+        async with client.chat(server, request) as call:
+            async for event in call: ...
+        call.record
+
+    Reading raises the errors of `errors.py`. Leaving the block early closes the connection where that stops
+    the bill (`server.abort_stops_billing`); else it reads on, up to `timeouts.drain`, for the usage block.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        server: Server,
+        wire: WireRequest,
+        parser: Parser,
+        *,
+        precount: int | None = None,
+    ) -> None:
+        """`precount` is our own count of the input, a witness where a server's numbers are unclear."""
+        self._transport = transport
+        self._server = server
+        self._wire = wire
+        self._parser = parser
+        self._precount = precount
+        self._loop = asyncio.get_running_loop()
+        self._t0 = self._loop.time()
+        self._progress = Progress(started_at=datetime.now(UTC))
+        self._sending = Sending()
+        self._post: asyncio.Task[Reply] | None = None
+        self._reader: AnswerReader | None = None
+        self._ready: deque[Event] = deque()
+        self._record: CallRecord | None = None
+
+    @property
+    def record(self) -> CallRecord:
+        """What the call was. Raises RuntimeError while it is still running."""
+        if self._record is None:
+            raise RuntimeError("The call is still running; its record exists once its block is left.")
+        return self._record
+
+    @property
+    def usage(self) -> Usage:
+        """What the server has told so far; may be asked at any moment."""
+        return self._parser.usage(self._precount)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if self._record is not None:
+            return
+        try:
+            if not self._server.abort_stops_billing:
+                await self._drain()
+        finally:
+            self._end("stopped")
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        if not self._ready:
+            self._ready.extend(await self.batch())
+            if not self._ready:
+                raise StopAsyncIteration
+        return self._ready.popleft()
+
+    async def batch(self) -> list[Event]:
+        """The events of the next read, at least one; an empty list at the end of the answer.
+
+        Cheaper than event by event when they come in bursts. Use one way or the other for one call.
+        """
+        if self._record is not None:
+            return []
+        try:
+            if self._reader is None:
+                self._reader = await self._open()
+            events = await self._reader.next()
+        except InferenceError as exc:
+            self._end("failed", exc)
+            raise
+        if not events:
+            self._end("completed")
+        return events
+
+    async def _open(self) -> AnswerReader:
+        """Send, wait for the headers; a refusal is read and raised."""
+        limits = self._server.timeouts
+        limit_s = min(limits.first_token, limits.total)
+        try:
+            async with asyncio.timeout(limit_s):
+                reply = await self._send()
+        except TimeoutError:
+            raise TimedOut("headers", limit_s) from None
+        self._progress.connected_s = self._loop.time() - self._t0
+        if reply.status >= 300:
+            try:
+                raise await _refusal(reply)
+            finally:
+                reply.close()
+        return AnswerReader(reply, self._parser, limits, self._t0)
+
+    async def _send(self) -> Reply:
+        self._progress.attempts += 1
+        sending = self._transport.send(
+            self._wire.method,
+            self._wire.url,
+            headers=self._wire.headers,
+            body=self._wire.body,
+            connect_s=self._server.timeouts.connect,
+            sending=self._sending,
+        )
+        if self._server.abort_stops_billing:
+            return await sending
+        # The bill runs on whether we listen or not, so leaving must not cancel the sending.
+        self._post = self._loop.create_task(sending)
+        return await asyncio.shield(self._post)
+
+    async def _drain(self) -> None:
+        """Read on, delivering nothing, for the usage block; a failure changes only what is known."""
+        limit_s = self._server.timeouts.drain
+        try:
+            if self._reader is None:
+                if self._post is None:
+                    return
+                async with asyncio.timeout(limit_s):
+                    reply = await self._post
+                self._reader = AnswerReader(reply, self._parser, self._server.timeouts, self._t0)
+            self._reader.stop_by(limit_s)
+            while await self._reader.next():
+                pass
+        except (InferenceError, TimeoutError):
+            return
+
+    def _end(self, outcome: Outcome, error: InferenceError | None = None) -> None:
+        """Let go of the connection and write the record. The first end is the one that counts."""
+        if self._record is not None:
+            return
+        progress, reader = self._progress, self._reader
+        if self._post is not None and not self._post.done():
+            self._post.cancel()
+        if reader is not None:
+            reader.close()
+            progress.output_chars = reader.chars
+            if reader.first_token_at is not None:
+                progress.first_token_s = reader.first_token_at - self._t0
+        progress.total_s = self._loop.time() - self._t0
+        progress.sent = self._sending.connected
+        self._record = record_of(outcome, self._parser, self.usage, progress, error)
+
+
+async def _refusal(reply: Reply) -> InferenceError:
+    if reply.status < 400:
+        return MalformedAnswer(code="redirected", status=reply.status)
+    try:
+        async with asyncio.timeout(_ERROR_BODY_S):
+            body = await read_all(reply, MAX_ERROR_BYTES)
+    except (TimeoutError, BrokenStream):
+        body = b""
+    return failure(reply.status, reply.headers, body)

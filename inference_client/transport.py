@@ -1,0 +1,297 @@
+"""The one place that speaks HTTP: httpx's API over aiohttp's sockets.
+
+httpx's own transport leaks pool slots when a request is cancelled while it connects, and costs two to four
+times as much per chunk. `httpx-aiohttp` has neither fault, but names errors in ways that would make a caller
+pay twice (a POST the server read and dropped becomes a ConnectTimeout). `StrictTransport` keeps its sockets
+and gives every fault the name httpx itself gives it.
+
+Two of httpx's time limits have no counterpart here. There is no pool limit, because there is no pool queue:
+how many calls a server gets at once is the limiter's business. There is no write limit; a body that the
+server will not take runs into the caller's limit for the first byte.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import NoReturn
+from weakref import WeakSet
+
+import aiohttp
+import httpx
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from httpx_aiohttp import AiohttpTransport
+from yarl import URL
+
+from inference_client.errors import BrokenStream, MalformedAnswer, Unreachable
+
+KEEPALIVE_S = 2.0
+MAX_HEADER_BYTES = 64 * 1024
+_USER_AGENT = "tessera-inference-client"
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+
+
+class Sending:
+    """How far a request has come; the transport writes it, the caller reads it after a failure."""
+
+    __slots__ = ("connected", "reused")
+
+    def __init__(self) -> None:
+        self.connected = False
+        """A connection was there, so the server may have seen the request."""
+        self.reused = False
+        """That connection had served an earlier request."""
+
+
+_sending: ContextVar[Sending | None] = ContextVar("inference_client_sending", default=None)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Notes on the current `Sending` when a connection is there, and whether it is a used one."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
+        self._used: WeakSet[ResponseHandler] = WeakSet()
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the base class's name
+    ) -> Connection:
+        connection = await super().connect(req, traces, timeout)
+        sending, protocol = _sending.get(), connection.protocol
+        if sending is not None and protocol is not None:
+            sending.connected = True
+            sending.reused = protocol in self._used
+            self._used.add(protocol)
+        return connection
+
+
+class _Body(httpx.AsyncByteStream):
+    """The body of a response; each step gives everything that has arrived by then."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self._content = response.content
+
+    def __aiter__(self) -> "_Body":
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            data = await self._content.readany()
+        except (aiohttp.ClientError, OSError, RuntimeError) as exc:
+            raise _meaning(exc) from exc
+        if not data:
+            raise StopAsyncIteration
+        return data
+
+    def close(self) -> None:
+        """Give the connection back if the body was read to its end, else drop it."""
+        if self._content.is_eof():
+            self._response.release()
+        else:
+            self._response.close()
+
+    async def aclose(self) -> None:
+        self.close()
+
+
+class StrictTransport(AiohttpTransport):
+    """aiohttp's sockets with httpx's meaning of every error.
+
+    A POST on a used connection that the server closed before it sent one byte is sent once more: the server
+    closed an idle connection at the moment we wrote to it.
+    """
+
+    def __init__(self, *, keepalive_s: float = KEEPALIVE_S) -> None:
+        super().__init__(limits=httpx.Limits(max_connections=None, keepalive_expiry=keepalive_s))
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        sending: Sending = request.extensions.get("sending") or Sending()
+        token = _sending.set(sending)
+        try:
+            response = await self._request(request, sending)
+        finally:
+            _sending.reset(token)
+        return httpx.Response(
+            response.status,
+            headers=response.raw_headers,
+            stream=_Body(response),
+            request=request,
+            extensions={"http_version": b"HTTP/1.1"},
+        )
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _request(self, request: httpx.Request, sending: Sending) -> aiohttp.ClientResponse:
+        try:
+            return await self._once(request)
+        except (aiohttp.ClientError, OSError) as exc:
+            if not (sending.reused and _closed_unread(exc)):
+                raise _meaning(exc) from exc
+        try:
+            return await self._once(request)
+        except (aiohttp.ClientError, OSError) as exc:
+            raise _meaning(exc) from exc
+
+    async def _once(self, request: httpx.Request) -> aiohttp.ClientResponse:
+        if self._session is None:
+            self._session = self._new_session()
+        timeout = request.extensions.get("timeout", {})
+        return await self._session.request(
+            request.method,
+            URL(str(request.url), encoded=True),
+            headers=request.headers,
+            data=request.content or None,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=timeout.get("connect"), sock_read=timeout.get("read")
+            ),
+        )
+
+    def _new_session(self) -> aiohttp.ClientSession:
+        connector = _Connector(limit=0, keepalive_timeout=self.limits.keepalive_expiry, ssl=self.ssl_context)
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+        )
+
+
+def _closed_unread(exc: Exception) -> bool:
+    """Whether the connection went away without one byte of an answer."""
+    if isinstance(exc, aiohttp.ServerDisconnectedError):
+        return isinstance(exc.message, str)
+    return isinstance(exc, aiohttp.ClientOSError) and not isinstance(exc, aiohttp.ClientConnectorError)
+
+
+def _meaning(exc: Exception) -> httpx.TransportError:
+    """The httpx exception that says what `exc` says. The order matters: later classes hold earlier ones."""
+    kinds: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (
+        (aiohttp.ConnectionTimeoutError, httpx.ConnectTimeout),
+        (aiohttp.ClientProxyConnectionError, httpx.ProxyError),
+        (aiohttp.ClientConnectorError, httpx.ConnectError),
+        (aiohttp.InvalidURL, httpx.UnsupportedProtocol),
+        (aiohttp.SocketTimeoutError, httpx.ReadTimeout),
+        (aiohttp.ServerDisconnectedError, httpx.RemoteProtocolError),
+        (aiohttp.ClientPayloadError, httpx.RemoteProtocolError),
+        (aiohttp.ClientResponseError, httpx.RemoteProtocolError),
+        (OSError, httpx.ReadError),
+    )
+    chosen = next((to for kind, to in kinds if isinstance(exc, kind)), httpx.ReadError)
+    return chosen(str(exc) or type(exc).__name__)
+
+
+class Reply:
+    """A response whose body is still to be read."""
+
+    __slots__ = ("_body", "headers", "status")
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+        """Names are found in any case."""
+        body = response.stream
+        assert isinstance(body, _Body)
+        self._body = body
+
+    async def read(self) -> bytes:
+        """Everything that has arrived, waiting if nothing has; empty at the end of the body.
+
+        Raises BrokenStream when the connection ends before the body does, also after `close`.
+        """
+        try:
+            return await self._body.__anext__()
+        except StopAsyncIteration:
+            return b""
+        except httpx.TransportError as exc:
+            raise BrokenStream(code="connection_lost", upstream=str(exc)) from exc
+
+    def close(self) -> None:
+        """Give the connection back if the body was read to its end, else drop it. May be called twice."""
+        self._body.close()
+
+
+class Transport:
+    """A pool of connections to one server. Make it and use it in one event loop."""
+
+    def __init__(self, *, keepalive_s: float = KEEPALIVE_S) -> None:
+        self._http = StrictTransport(keepalive_s=keepalive_s)
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        connect_s: float,
+        sending: Sending | None = None,
+    ) -> Reply:
+        """Send and wait for the headers of the answer, of any status.
+
+        Raises Unreachable when the request was certainly never sent, BrokenStream when it may have been.
+        Cancelling drops the connection.
+        """
+        try:
+            request = httpx.Request(
+                method,
+                url,
+                headers={"user-agent": _USER_AGENT, "accept-encoding": "identity", **headers},
+                content=body,
+                extensions={"timeout": {"connect": connect_s}, "sending": sending or Sending()},
+            )
+            return Reply(await self._http.handle_async_request(request))
+        except httpx.InvalidURL as exc:
+            raise Unreachable(code="invalid_url", upstream=str(exc)) from exc
+        except httpx.TransportError as exc:
+            _raise(exc)
+
+    async def fetch(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        connect_s: float,
+        max_bytes: int,
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """(status, headers, whole body). Raises as `send`, and MalformedAnswer over `max_bytes`."""
+        reply = await self.send(method, url, headers=headers, body=body, connect_s=connect_s)
+        try:
+            return reply.status, reply.headers, await read_all(reply, max_bytes)
+        finally:
+            reply.close()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+        # aiohttp closes sockets on the next turn of the loop; without it they are reported as leaked.
+        await asyncio.sleep(0)
+
+
+async def read_all(reply: Reply, max_bytes: int) -> bytes:
+    """The whole body of `reply`. Raises BrokenStream, and MalformedAnswer over `max_bytes`."""
+    parts: list[bytes] = []
+    size = 0
+    while data := await reply.read():
+        size += len(data)
+        if size > max_bytes:
+            raise MalformedAnswer(code="answer_too_large")
+        parts.append(data)
+    return b"".join(parts)
+
+
+def _raise(exc: httpx.TransportError) -> NoReturn:
+    if isinstance(exc, _NEVER_SENT):
+        raise Unreachable(code=type(exc).__name__, upstream=str(exc)) from exc
+    raise BrokenStream(code="connection_lost", upstream=str(exc)) from exc

@@ -1,0 +1,183 @@
+"""Reading usage blocks: every server's words for the same few numbers, turned into one value. No IO.
+
+The two conventions that must never be mixed: whether the input number already contains cache reads and
+writes, and whether the output number already contains reasoning. Both are data in a `UsageShape`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from inference_client.types import Buckets, JsonObject, Usage, UsageState
+
+Paths = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageShape:
+    """Where a server's usage block keeps what. Paths are dotted; of several the first present one counts."""
+
+    input: Paths
+    output: Paths
+    total: Paths = ()
+    cache_read: Paths = ()
+    cache_write: Paths = ()
+    reasoning: Paths = ()
+    input_more: Paths = ()
+    """Numbers to add to the input (tool-use prompts of Gemini)."""
+    input_has_cache: bool = True
+    output_has_reasoning: bool = True
+    detail: dict[str, Paths] = field(default_factory=dict)
+    """Finer numbers, by the names of `Buckets`."""
+
+
+OPENAI = UsageShape(
+    input=("prompt_tokens", "input_tokens"),
+    output=("completion_tokens", "output_tokens"),
+    total=("total_tokens",),
+    cache_read=(
+        "prompt_tokens_details.cached_tokens",
+        "input_tokens_details.cached_tokens",
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+    ),
+    cache_write=(
+        "prompt_tokens_details.cache_write_tokens",
+        "prompt_tokens_details.created_cache_tokens",
+        "input_tokens_details.cache_write_tokens",
+    ),
+    reasoning=(
+        "completion_tokens_details.reasoning_tokens",
+        "output_tokens_details.reasoning_tokens",
+        "reasoning_tokens",
+    ),
+    detail={
+        "cache_write_mid": ("input_tokens_details.cache_write_tokens_details.ttl_30m_tokens",),
+        "cache_write_xlong": ("input_tokens_details.cache_write_tokens_details.ttl_12h_tokens",),
+        "input_audio": ("prompt_tokens_details.audio_tokens",),
+        "input_image": ("prompt_tokens_details.image_tokens",),
+        "output_audio": ("completion_tokens_details.audio_tokens",),
+        "rejected_prediction": ("completion_tokens_details.rejected_prediction_tokens",),
+    },
+)
+ANTHROPIC = UsageShape(
+    input=("input_tokens",),
+    output=("output_tokens",),
+    cache_read=("cache_read_input_tokens",),
+    cache_write=("cache_creation_input_tokens",),
+    reasoning=("output_tokens_details.thinking_tokens",),
+    input_has_cache=False,
+    detail={
+        "cache_write_short": ("cache_creation.ephemeral_5m_input_tokens",),
+        "cache_write_long": ("cache_creation.ephemeral_1h_input_tokens",),
+    },
+)
+OLLAMA = UsageShape(input=("prompt_eval_count",), output=("eval_count",))
+
+
+def number(value: object) -> int | None:
+    """`value` as a whole number of at least 0, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 0 <= value <= 2**53 else None
+
+
+def first(block: JsonObject, paths: Paths) -> int | None:
+    """The first number found under one of the dotted `paths`."""
+    for path in paths:
+        node: Any = block
+        for key in path.split("."):
+            node = node.get(key) if isinstance(node, dict) else None
+        found = number(node)
+        if found is not None:
+            return found
+    return None
+
+
+def merged(old: JsonObject | None, new: JsonObject) -> dict[str, Any]:
+    """`old` overwritten field by field with whatever `new` tells; numbers are cumulative, so never added."""
+    result = dict(old or {})
+    for key, value in new.items():
+        before = result.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            result[key] = merged(before, value)
+        elif value is not None:
+            result[key] = value
+    return result
+
+
+def usage_read(block: JsonObject | None, shape: UsageShape, *, precount: int | None = None) -> Usage:
+    """`block` as a Usage. `precount` is our own count of the whole input, a witness for the convention."""
+    if not block:
+        return Usage()
+    inp, out = first(block, shape.input), first(block, shape.output)
+    read, write = first(block, shape.cache_read), first(block, shape.cache_write)
+    reasoning, total = first(block, shape.reasoning), first(block, shape.total)
+    cached = (read or 0) + (write or 0)
+    ambiguous = False
+    if inp is not None:
+        inclusive = shape.input_has_cache
+        if cached:
+            inclusive, ambiguous = convention(
+                inp=inp, cached=cached, out=out or 0, total=total, precount=precount, declared=inclusive
+            )
+        inp += sum(first(block, (path,)) or 0 for path in shape.input_more) + (0 if inclusive else cached)
+    if out is not None and not shape.output_has_reasoning:
+        out += reasoning or 0
+    return Usage(
+        input_tokens=inp,
+        output_tokens=out,
+        cache_read=read,
+        cache_write=write,
+        reasoning=reasoning,
+        state=_state(inp, out),
+        raw=block,
+        ambiguous=ambiguous or cached > (inp or 0),
+        detail=dict(_details(block, shape)),
+    )
+
+
+def convention(
+    *, inp: int, cached: int, out: int, total: int | None, precount: int | None, declared: bool
+) -> tuple[bool, bool]:
+    """Whether `inp` contains `cached`: (the reading two of three witnesses share, do they disagree).
+
+    The total alone is no referee: servers were seen that count the cache twice in it as well.
+    """
+    votes = [declared]
+    if total is not None and total in (inp + out, inp + cached + out):
+        votes.append(total == inp + out)
+    if precount is not None:
+        votes.append(abs(inp - precount) <= abs(inp + cached - precount))
+    for_inclusive = sum(votes)
+    if for_inclusive * 2 == len(votes):
+        return declared, True
+    return for_inclusive * 2 > len(votes), 0 < for_inclusive < len(votes)
+
+
+def buckets(usage: Usage) -> Buckets:
+    """`usage` split so that no token stands in two places. Unknown counts as 0: check `state` first."""
+    known = {f.name: usage.detail.get(f.name, 0) for f in fields(Buckets)}
+    read, write = usage.cache_read or 0, usage.cache_write or 0
+    lasting = known["cache_write_mid"] + known["cache_write_long"] + known["cache_write_xlong"]
+    known["cache_read"] = read
+    known["cache_write_short"] = max(0, write - lasting)
+    known["reasoning"] = usage.reasoning or 0
+    apart_in = read + max(write, lasting) + known["input_audio"] + known["input_image"]
+    apart_out = known["reasoning"] + known["output_audio"] + known["rejected_prediction"]
+    known["input_uncached"] = max(0, (usage.input_tokens or 0) - apart_in)
+    known["output_text"] = max(0, (usage.output_tokens or 0) - apart_out)
+    return Buckets(**known)
+
+
+def _state(inp: int | None, out: int | None) -> UsageState:
+    if inp is None and out is None:
+        return "absent"
+    return "reported" if inp or out else "zero"
+
+
+def _details(block: JsonObject, shape: UsageShape) -> Iterator[tuple[str, int]]:
+    for name, paths in shape.detail.items():
+        found = first(block, paths)
+        if found:
+            yield name, found
