@@ -1,0 +1,118 @@
+"""Child processes: each in its own session, each told by the kernel when its parent dies."""
+
+import ctypes
+import os
+import pwd
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+# Looked up before any fork: a child may not import or allocate much between fork and exec.
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+_LOG_LIMIT = 10 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How to start one part of the stack, and how to know that it works."""
+
+    name: str
+    argv: tuple[str, ...]
+    ready: Callable[[], bool]
+    """Asks the part itself; False while it does not answer yet."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Added to the inherited environment."""
+    stdin: str = ""
+    """Configuration with secrets: in no command line, environment or file."""
+    user: str | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    death_signal: signal.Signals = signal.SIGTERM
+    stop_seconds: float = 15
+    before: Callable[[], None] | None = None
+    """Runs before each start, also after a crash."""
+    folder: Path | None = None
+
+
+def started_ticks(pid: int) -> int | None:
+    """When the process began, in clock ticks since boot; None when there is none. With the pid it is an identity."""
+    fields = stat_fields(pid)
+    return int(fields[19]) if fields else None
+
+
+def stat_fields(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat after the name: [0] state, [1] parent, [3] session, [19] start."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text.rpartition(")")[2].split()
+
+
+def log_open(path: Path) -> int:
+    """A descriptor to append to, mode 0600; a log over 10 MB becomes `.1` first."""
+    path.parent.mkdir(exist_ok=True, mode=0o700)
+    if path.exists() and path.stat().st_size > _LOG_LIMIT:
+        path.replace(path.with_suffix(".log.1"))
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def _die_with_parent(parent: int, number: int) -> Callable[[], None]:
+    def in_child() -> None:
+        _prctl(_PR_SET_PDEATHSIG, number)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return in_child
+
+
+def _account(user: str | None) -> dict[str, object]:
+    if user is None:
+        return {}
+    return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+
+
+def spawn(
+    program: Program, *, log: Path, environment: Mapping[str, str], output: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Start the program. Call from the main thread: the kernel's signal follows the thread that forked.
+
+    Args:
+        log: takes standard error, and standard output too unless `output` is given.
+    Raises:
+        OSError: the program cannot be executed, or the disk is full.
+    """
+    if program.before:
+        program.before()
+    errors = log_open(log)
+    answers = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) if output else errors
+    # An unnamed file and not a pipe: nothing to write to a child that is slow to read or already dead.
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(program.stdin.encode())
+        stdin.seek(0)
+        try:
+            return subprocess.Popen(  # noqa: S603
+                program.argv,
+                stdin=stdin,
+                stdout=answers,
+                stderr=errors,
+                env={**environment, **program.environment},
+                cwd=program.folder,
+                start_new_session=True,
+                preexec_fn=_die_with_parent(os.getpid(), program.death_signal),  # noqa: PLW1509
+                **_account(program.user),  # type: ignore[call-overload]
+            )
+        finally:
+            for descriptor in {errors, answers}:
+                os.close(descriptor)
+
+
+def kill_session(pid: int) -> None:
+    """SIGKILL to a child and everything in its process group."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

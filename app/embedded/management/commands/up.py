@@ -1,0 +1,78 @@
+"""`manage.py up`: start Tessera on this machine."""
+
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from app.embedded.chat_model import demonstration
+from app.embedded.detach import detach, detached_from
+from app.embedded.errors import EmbeddedError, Interrupted
+from app.embedded.paths import layout_open
+from app.embedded.start import Options, default_threads, up
+from app.settings import env
+
+
+class Command(BaseCommand):
+    """Starts the embedded stack and stays in the foreground until it is told to stop."""
+
+    help = "Start everything on this machine: database, queue, models, workers and the web server."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """What a person may choose."""
+        parser.add_argument("--data", type=Path, default=settings.DATA_DIR, help="data directory")
+        parser.add_argument("--port", type=int, help="port of the web page (default: 8000 or a free one)")
+        parser.add_argument("--detach", action="store_true", help="return once it is ready")
+        parser.add_argument("--services-only", action="store_true", help="only database, queue and models")
+        parser.add_argument("--threads", type=int, default=default_threads(), help="threads of the chat server")
+        parser.add_argument("--reports-to-parent", action="store_true", help="used by --detach")
+
+    def handle(self, **options: Any) -> None:
+        """Start, or hand over to a process of its own."""
+        cache = env.PROCESS.get("TESSERA_CACHE")
+        layout = layout_open(options["data"], Path(cache) if cache else None)
+        if options["detach"]:
+            code = detach(sys.argv, say=self._say)
+            if code:
+                raise SystemExit(code)
+            return
+        chosen = Options(
+            layout=layout,
+            model=demonstration(layout.cache),
+            environment=env.PROCESS,
+            external=settings.EXTERNAL,
+            public_url=env.PROCESS.get("PUBLIC_URL"),
+            port=options["port"],
+            threads=options["threads"],
+            services_only=options["services_only"],
+            drain_seconds=settings.DRAIN_SECONDS,
+            queues=_queues(),
+        )
+        try:
+            up(chosen, say=self._say, announce=self._announce(layout.log("up"), options["reports_to_parent"]))
+        except Interrupted as exc:
+            raise SystemExit(130) from exc
+        except EmbeddedError as exc:
+            raise CommandError(str(exc)) from exc
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+    def _announce(self, log: Path, reports: bool) -> Any:
+        def announce(line: str) -> None:
+            self._say(line)
+            if reports:
+                detached_from(log)
+
+        return announce
+
+
+def _queues() -> dict[str, tuple[str, ...]]:
+    """Ingestion's queues apart from all others."""
+    named = {str(route["queue"]) for route in settings.CELERY_TASK_ROUTES.values()}
+    return {"worker": tuple({settings.CELERY_TASK_DEFAULT_QUEUE, *named} - {"ingest"}), "ingest": ("ingest",)}

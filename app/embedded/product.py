@@ -1,0 +1,110 @@
+"""What runs on top of the services: migrations, the first run, workers, beat, the web server."""
+
+import http.client
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.embedded.children import Program
+from app.embedded.errors import PartFailed
+from app.embedded.services import REPOSITORY, http_ok
+from app.embedded.supervisor import Supervisor
+
+WEB_SECONDS = 60.0
+INGEST_SECONDS = 60
+# The web server first, so that answers under way can still be finished and booked.
+STOP_ORDER = (("web",), ("worker", "ingest", "beat"), ("embedder", "chat"), ("valkey",), ("postgres",))
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """How the product's own processes run."""
+
+    port: int
+    drain_seconds: int
+    queues: Mapping[str, tuple[str, ...]]
+    """Queues by the worker that serves them."""
+    settings: Mapping[str, str]
+
+
+def manage(*arguments: str) -> tuple[str, ...]:
+    """A command line of this project's manage.py."""
+    return (sys.executable, str(REPOSITORY / "manage.py"), *arguments)
+
+
+def web_program(product: Product) -> Program:
+    """uvicorn with the ASGI application, on loopback."""
+    options = ("--host", "127.0.0.1", "--port", str(product.port), "--no-access-log", "--no-server-header")
+    drain = ("--timeout-graceful-shutdown", str(product.drain_seconds), "--log-level", "warning")
+    return Program(
+        name="web",
+        argv=(sys.executable, "-m", "uvicorn", "app.asgi:application", *options, *drain),
+        ready=lambda: http_ok(product.port, "/readyz"),
+        stop_seconds=product.drain_seconds + 15,
+        folder=REPOSITORY,
+    )
+
+
+def worker_program(name: str, queues: tuple[str, ...]) -> Program:
+    """A Celery worker with one task at a time. Ingestion has its own, so that sweeping never waits for a long file."""
+    options = ("--queues", ",".join(queues), "--hostname", f"{name}@tessera", "--concurrency", "1", "--loglevel", "WARNING")
+    return Program(
+        name=name,
+        argv=(sys.executable, "-m", "celery", "-A", "app.celery", "worker", *options, "--without-gossip", "--without-mingle"),
+        ready=lambda: True,
+        stop_seconds=30,
+        folder=REPOSITORY,
+    )
+
+
+def beat_program() -> Program:
+    """Celery's clock: starts the periodic tasks."""
+    return Program(
+        name="beat",
+        argv=(sys.executable, "-m", "celery", "-A", "app.celery", "beat", "--pidfile=", "--loglevel", "WARNING"),
+        ready=lambda: True,
+        folder=REPOSITORY,
+    )
+
+
+def database_prepare(supervisor: Supervisor, settings: Mapping[str, str]) -> None:
+    """Migrate as the owner, and gather static files."""
+    owner = settings.get("DATABASE_OWNER_URL") or settings["DATABASE_URL"]
+    supervisor.run("migrate", manage("migrate", "--no-input"), environment={"DATABASE_URL": owner})
+    supervisor.run("collectstatic", manage("collectstatic", "--no-input"))
+
+
+def first_run(supervisor: Supervisor, *arguments: str) -> dict[str, str]:
+    """`manage.py first_run --json`: makes what an empty installation needs; its one line of JSON."""
+    output = supervisor.run("first_run", manage("first_run", "--json", *arguments))
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    try:
+        found = json.loads(lines[-1]) if lines else {}
+    except ValueError as exc:
+        raise PartFailed(f"first_run printed something that is not JSON: {lines[-1][:80]}") from exc
+    return {str(name): str(value) for name, value in found.items() if value}
+
+
+def product_start(supervisor: Supervisor, product: Product) -> None:
+    """Start workers, beat and the web server; returns once /readyz answers."""
+    for name, queues in product.queues.items():
+        supervisor.start(worker_program(name, queues))
+    supervisor.start(beat_program())
+    supervisor.start(web_program(product))
+    try:
+        supervisor.wait_ready(["web"], WEB_SECONDS)
+    except PartFailed as exc:
+        raise PartFailed(f"{exc} {_readyz_words(product.port)}".strip()) from exc
+
+
+def _readyz_words(port: int) -> str:
+    """What /readyz itself says, when the web server runs but is not ready."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3)
+    try:
+        connection.request("GET", "/readyz")
+        return f"/readyz says: {connection.getresponse().read(400).decode(errors='replace')}"
+    except (OSError, http.client.HTTPException):
+        return ""
+    finally:
+        connection.close()

@@ -1,0 +1,123 @@
+"""`up`, from the lock to the line that says ready."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from app.embedded.chat_model import ChatModel
+from app.embedded.errors import EmbeddedError, os_sentence
+from app.embedded.leftovers import leftovers_stop
+from app.embedded.lock import lock_take
+from app.embedded.paths import Layout, write_private
+from app.embedded.ports import ports_choose
+from app.embedded.product import (
+    INGEST_SECONDS,
+    STOP_ORDER,
+    Product,
+    database_prepare,
+    first_run,
+    product_start,
+)
+from app.embedded.secrets import Secrets, first_run_keep, secrets_open
+from app.embedded.services import Plan, parts_wanted, services_start
+from app.embedded.supervisor import Say, Supervisor
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for, and what the settings say."""
+
+    layout: Layout
+    model: ChatModel
+    environment: Mapping[str, str]
+    """Of this process, handed on to the children."""
+    external: Mapping[str, str]
+    """Outside servers by the variable that names them."""
+    public_url: str | None
+    port: int | None
+    threads: int
+    services_only: bool
+    drain_seconds: int
+    queues: Mapping[str, tuple[str, ...]]
+
+
+def default_threads() -> int:
+    """Of the chat server: one core is left to everything else."""
+    return max(1, (os.cpu_count() or 1) - 1)
+
+
+def up(options: Options, *, say: Say, announce: Callable[[str], None]) -> None:
+    """Start everything, announce it, watch over it until asked to stop, and end it in order.
+
+    Args:
+        say: takes a line of progress.
+        announce: takes the one line that begins with `ready `.
+    Raises:
+        EmbeddedError: it could not start; nothing is left running.
+    """
+    layout = options.layout
+    try:
+        lock = lock_take(layout)
+        supervisor = Supervisor(layout, environment=options.environment, say=say)
+        supervisor.signals_take()
+        try:
+            leftovers_stop(layout, say)
+            announce(_start(supervisor, options))
+            supervisor.watch()
+            say("stopping")
+        finally:
+            supervisor.stop(STOP_ORDER)
+            layout.run.unlink(missing_ok=True)
+            lock.file.close()
+    except OSError as exc:
+        raise EmbeddedError(os_sentence(exc, layout.data)) from exc
+
+
+def _start(supervisor: Supervisor, options: Options) -> str:
+    layout = options.layout
+    secrets = secrets_open(layout)
+    names = parts_wanted(options.external) + (() if options.services_only else ("web",))
+    ports = ports_choose(layout, names, web=options.port)
+    plan = Plan(
+        secrets=secrets, external=options.external, ports=ports, model=options.model, threads=options.threads
+    )
+    settings = services_start(supervisor, plan)
+    if options.services_only:
+        write_private(layout.env, json.dumps(settings, indent=1))
+        _run_write(layout, "", secrets, settings)
+        return f"ready services in {layout.data}"
+    url = f"http://127.0.0.1:{ports['web']}/"
+    settings["PUBLIC_URL"] = options.public_url or url.rstrip("/")
+    write_private(layout.env, json.dumps(settings, indent=1))
+    return _product(supervisor, options, secrets, settings, port=ports["web"])
+
+
+def _product(
+    supervisor: Supervisor, options: Options, secrets: Secrets, settings: Mapping[str, str], *, port: int
+) -> str:
+    database_prepare(supervisor, settings)
+    secrets = first_run_keep(options.layout, secrets, first_run(supervisor))
+    product = Product(
+        port=port, drain_seconds=options.drain_seconds, queues=options.queues, settings=settings
+    )
+    product_start(supervisor, product)
+    first_run(supervisor, "--wait", str(INGEST_SECONDS))
+    url = f"http://127.0.0.1:{port}/"
+    _run_write(options.layout, url, secrets, settings)
+    return f"ready {url} sign in as {secrets.admin_email}, password in {options.layout.run}"
+
+
+def _run_write(layout: Layout, url: str, secrets: Secrets, settings: Mapping[str, str]) -> None:
+    """run.json: where everything is and how to get in."""
+    facts = {
+        "url": url,
+        "admin_email": secrets.admin_email,
+        "admin_password": secrets.admin_password,
+        "api_key": secrets.api_key,
+        "database_url": settings.get("DATABASE_URL", ""),
+        "redis_url": settings.get("REDIS_URL", ""),
+        "inference_url": settings.get("INFERENCE_URL", ""),
+        "embedding_url": settings.get("EMBEDDING_URL", ""),
+    }
+    write_private(layout.run, json.dumps(facts, indent=1) + "\n")

@@ -1,0 +1,208 @@
+"""Keeps a set of child processes alive: starts them, waits for them, restarts the dead, ends them in order.
+
+Everything here runs in the main thread, since the kernel's death signal follows the thread that forked.
+"""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.embedded.children import Program, kill_session, spawn
+from app.embedded.errors import Interrupted, PartFailed, disk_sentence, os_sentence
+from app.embedded.leftovers import MARK, children_record
+from app.embedded.paths import Layout
+
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+STEADY_SECONDS = 60.0
+"""A child that lived this long starts again at once when it dies."""
+_TICK = 0.05
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Running:
+    """One supervised child."""
+
+    program: Program
+    process: subprocess.Popen[bytes]
+    since: float
+    pause: float = FIRST_PAUSE
+    again_at: float | None = None
+    """When a dead child is started again; None while it lives."""
+
+
+class Supervisor:
+    """The children of one data directory."""
+
+    def __init__(self, layout: Layout, *, environment: Mapping[str, str], say: Say) -> None:
+        self.layout = layout
+        self.environment = {**environment, MARK: str(layout.data)}
+        self.say = say
+        self.stopping = 0
+        """How many times somebody asked to stop; the second time nothing is waited for."""
+        self._running: dict[str, Running] = {}
+
+    def signals_take(self) -> None:
+        """From now on SIGTERM, SIGINT and SIGHUP ask this supervisor to stop."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: self._ask())
+
+    def _ask(self) -> None:
+        self.stopping += 1
+
+    def start(self, program: Program) -> None:
+        """Start one child and watch over it from now on."""
+        process = self._spawn(program)
+        self._running[program.name] = Running(program=program, process=process, since=time.monotonic())
+        self._record()
+
+    def _spawn(self, program: Program) -> subprocess.Popen[bytes]:
+        return spawn(program, log=self.layout.log(program.name), environment=self.environment)
+
+    def _record(self) -> None:
+        children_record(self.layout, (child.process.pid for child in self._running.values()))
+
+    def pids(self) -> dict[str, int]:
+        """Process ids by name, of living children."""
+        return {name: child.process.pid for name, child in self._running.items() if child.again_at is None}
+
+    def check_stopping(self) -> None:
+        """Raises Interrupted once somebody asked to stop."""
+        if self.stopping:
+            raise Interrupted("Stopped before everything was up.")
+
+    def wait_ready(self, names: Iterable[str], seconds: float) -> None:
+        """Wait until each of the named children answers.
+
+        Raises:
+            PartFailed: one died, or does not answer in time; with the end of its log.
+            Interrupted: somebody asked to stop.
+        """
+        waiting = list(names)
+        deadline = time.monotonic() + seconds
+        while waiting:
+            self.check_stopping()
+            for name in list(waiting):
+                self._must_live(name)
+                if self._running[name].program.ready():
+                    waiting.remove(name)
+            if waiting and time.monotonic() > deadline:
+                raise PartFailed(f"{waiting[0]} did not answer within {seconds:.0f} s. {self._log_end(waiting[0])}")
+            time.sleep(_TICK)
+
+    def _must_live(self, name: str) -> None:
+        code = self._running[name].process.poll()
+        if code is not None:
+            raise PartFailed(f"{name} ended while starting ({_ended(code)}). {self._log_end(name)}")
+
+    def _log_end(self, name: str) -> str:
+        return log_explain(self.layout.log(name), self.layout.data)
+
+    def tend(self) -> None:
+        """One look at every child: note the dead, start again those whose pause is over."""
+        now = time.monotonic()
+        for name, child in self._running.items():
+            if child.again_at is None:
+                code = child.process.poll()
+                if code is not None:
+                    self._note_death(name, child, code, now)
+            elif now >= child.again_at:
+                self._again(name, child, now)
+
+    def _note_death(self, name: str, child: Running, code: int, now: float) -> None:
+        # What is left of its process group would keep the port or the files.
+        kill_session(child.process.pid)
+        child.pause = FIRST_PAUSE if now - child.since > STEADY_SECONDS else min(child.pause * 2, LONGEST_PAUSE)
+        child.again_at = now + child.pause
+        self.say(f"{name} ended ({_ended(code)}), starting it again in {child.pause:.0f} s; log: {self.layout.log(name)}")
+
+    def _again(self, name: str, child: Running, now: float) -> None:
+        child.again_at, child.since = None, now
+        try:
+            child.process = self._spawn(child.program)
+            self._record()
+        except (OSError, PartFailed) as exc:
+            reason = os_sentence(exc, self.layout.data) if isinstance(exc, OSError) else str(exc)
+            child.pause = min(child.pause * 2, LONGEST_PAUSE)
+            child.again_at = now + child.pause
+            self.say(f"{name} could not be started again: {reason}")
+
+    def watch(self) -> None:
+        """Until somebody asks to stop."""
+        while not self.stopping:
+            self.tend()
+            time.sleep(_TICK * 4)
+
+    def run(self, name: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> str:
+        """Run a command to its end, other children watched meanwhile; its standard output.
+
+        Raises:
+            PartFailed: it ended with an error; with the end of its log.
+        """
+        program = Program(name=name, argv=tuple(argv), ready=lambda: True, environment=environment or {})
+        output = self.layout.data / f".{name}.out"
+        try:
+            process = spawn(program, log=self.layout.log(name), environment=self.environment, output=output)
+            self._finish(name, process)
+            return output.read_text()
+        finally:
+            output.unlink(missing_ok=True)
+
+    def _finish(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        while process.poll() is None:
+            if self.stopping:
+                kill_session(process.pid)
+                process.wait()
+                self.check_stopping()
+            self.tend()
+            time.sleep(_TICK)
+        if process.returncode:
+            raise PartFailed(f"{name} failed ({_ended(process.returncode)}). {self._log_end(name)}")
+
+    def stop(self, order: Iterable[Sequence[str]]) -> None:
+        """End the children group by group; a group's members stop side by side."""
+        for names in order:
+            group = [self._running.pop(name) for name in names if name in self._running]
+            for child in group:
+                if child.process.poll() is None:
+                    child.process.send_signal(child.program.stop_signal)
+            for child in group:
+                self._await_end(child)
+        self.layout.children.unlink(missing_ok=True)
+
+    def _await_end(self, child: Running) -> None:
+        asked = self.stopping
+        deadline = time.monotonic() + child.program.stop_seconds
+        while child.process.poll() is None:
+            # A second request does not wait for answers under way, but the database is always stopped cleanly.
+            hurried = self.stopping > max(asked, 1) and child.program.stop_signal is not signal.SIGINT
+            if hurried or time.monotonic() > deadline:
+                self.say(f"{child.program.name} did not end in time and was killed")
+                break
+            time.sleep(_TICK)
+        kill_session(child.process.pid)
+        child.process.wait()
+
+
+def _ended(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+
+
+def log_explain(log: Path, data: Path) -> str:
+    """What the end of a log says, in words where the reason is a known one."""
+    try:
+        text = log.read_bytes()[-4000:].decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    if "No space left on device" in text or "Disk quota exceeded" in text:
+        return disk_sentence(data)
+    if "ddress already in use" in text:
+        return "Its port was taken by another program meanwhile; start again."
+    lines = [line for line in text.splitlines() if line.strip()]
+    last = lines[-1].strip() if lines else "It wrote nothing"
+    return f"Its log {log} ends with: {last}"
