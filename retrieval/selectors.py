@@ -90,7 +90,9 @@ def collection_verbs(viewer: Viewer, collection: Collection) -> tuple[Verb, ...]
 
 def grants_list(viewer: Viewer, collection_id: UUID) -> QuerySet[Grant]:
     """Who may use a collection, for those who manage it. Errors: as collection_manageable."""
-    return Grant.objects.filter(collection=collection_manageable(viewer, collection_id)).order_by("created_at")
+    return Grant.objects.filter(collection=collection_manageable(viewer, collection_id)).order_by(
+        "created_at"
+    )
 
 
 def documents_list(viewer: Viewer, collection_id: UUID) -> QuerySet[Document]:
@@ -102,7 +104,9 @@ def document_get(viewer: Viewer, document_id: UUID) -> Document:
     """A readable document with its collection. Errors: NotFound."""
     readable = _granted(viewer, "read").values("collection_id")
     found = (
-        Document.objects.select_related("collection").filter(pk=document_id, collection_id__in=readable).first()
+        Document.objects.select_related("collection")
+        .filter(pk=document_id, collection_id__in=readable)
+        .first()
     )
     if found is None:
         raise NotFound("document", document_id)

@@ -156,7 +156,9 @@ def document_retry(*, document: Document) -> Document:
     with transaction.atomic():
         row = Document.objects.select_for_update().get(pk=document.pk)
         if row.status not in (Status.FAILED, Status.CANCELLED):
-            raise Conflict(f"“{row.name}” is {row.status}; only a failed or cancelled document can be retried.")
+            raise Conflict(
+                f"“{row.name}” is {row.status}; only a failed or cancelled document can be retried."
+            )
         _requeue(row)
     return row
 
@@ -168,7 +170,12 @@ def document_cancel(*, document: Document) -> Document:
         if row.status not in (Status.QUEUED, *WORKING):
             raise Conflict(f"“{row.name}” is {row.status}; there is nothing to cancel.")
         # The raised number makes every later write of the worker that holds the lease a no-op.
-        row.status, row.fencing, row.lease_owner, row.lease_expires_at = Status.CANCELLED, row.fencing + 1, "", None
+        row.status, row.fencing, row.lease_owner, row.lease_expires_at = (
+            Status.CANCELLED,
+            row.fencing + 1,
+            "",
+            None,
+        )
         row.save()
     return row
 
@@ -236,7 +243,9 @@ def _save_named(collection: Collection) -> None:
         with transaction.atomic():
             collection.save()
     except IntegrityError as exc:
-        raise Conflict(f"This team already has a collection named “{collection.name}”. Choose another name.") from exc
+        raise Conflict(
+            f"This team already has a collection named “{collection.name}”. Choose another name."
+        ) from exc
 
 
 def _grant(collection: Collection, principal: str, verb: Verb, created_by: str) -> Grant:

@@ -75,7 +75,9 @@ class Condensed:
 
 
 class Condenser(Protocol):
-    async def __call__(self, history: Sequence["PromptMessage"], question: str, *, payer: object) -> Condensed: ...
+    async def __call__(
+        self, history: Sequence["PromptMessage"], question: str, *, payer: object
+    ) -> Condensed: ...
 
 
 @dataclass(frozen=True, slots=True)

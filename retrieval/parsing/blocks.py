@@ -1,0 +1,96 @@
+"""What a parser yields: pages of text, and blocks that mark stretches of it. Pure values."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["heading", "paragraph", "table", "list", "code"]
+
+PAGE_BREAK = "\n\n"
+"""Between the pages of the whole document text."""
+
+_BLOCK_BREAK = "\n\n"
+# Control characters other than tab and newline: PostgreSQL refuses NUL, and none of the others is text.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One structural part of a page: `page.text[start:end]` is its text."""
+
+    kind: Kind
+    start: int
+    end: int
+    heading: tuple[str, ...] = ()
+    """Headings above this block, outermost first; a heading's own path includes itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    number: int
+    """1-based; a format without pages has one page."""
+    text: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Everything the machine read in one file."""
+
+    format: str
+    mime: str
+    pages: tuple[Page, ...]
+    paged: bool
+    """Whether page numbers mean something to a person."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The whole document text, to which chunk and passage offsets refer."""
+        return PAGE_BREAK.join(page.text for page in self.pages)
+
+
+def clean(text: str) -> str:
+    """Line ends as \\n, no control characters, no blanks at line ends."""
+    text = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
+
+
+class PageBuilder:
+    """Grows one page block by block, so that offsets are right by construction.
+
+    Headings are kept across pages of one document: hand the builder of a page to the next one.
+    """
+
+    def __init__(self, number: int = 1, *, after: "PageBuilder | None" = None) -> None:
+        self.number = number
+        self._path: list[tuple[int, str]] = list(after._path) if after else []
+        self._parts: list[str] = []
+        self._blocks: list[Block] = []
+        self._length = 0
+
+    def add(self, kind: Kind, text: str, *, level: int = 1) -> None:
+        """Append a block; blank text is nothing. `level` counts only for headings (1 is the outermost)."""
+        text = clean(text)
+        if not text.strip():
+            return
+        if kind == "heading":
+            self._path = [item for item in self._path if item[0] < level]
+            self._path.append((level, " ".join(text.split())))
+        if self._parts:
+            self._length += len(_BLOCK_BREAK)
+        path = tuple(title for _, title in self._path)
+        self._blocks.append(Block(kind, self._length, self._length + len(text), path))
+        self._parts.append(text)
+        self._length += len(text)
+
+    def page(self) -> Page:
+        return Page(self.number, _BLOCK_BREAK.join(self._parts), tuple(self._blocks))
+
+
+def table_text(rows: Sequence[Sequence[str]]) -> str:
+    """A table as lines of cells, ` | ` between them, so that a row can be read and cited by itself."""
+    lines = (" | ".join(" ".join(cell.split()) for cell in row) for row in rows)
+    return "\n".join(line for line in lines if line.strip(" |"))

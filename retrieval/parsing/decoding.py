@@ -1,0 +1,114 @@
+"""Bytes to text, decided on the whole file: a guess from the first kilobytes gets late characters wrong."""
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from retrieval.parsing.guessing import likeliest
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_META_CHARSET = re.compile(
+    rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([\w.:-]{2,40})|encoding=[\"']([\w.:-]{2,40})", re.I
+)
+_ESCAPED = ((b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "iso2022_jp"), (b"\x1b$)C", "iso2022_kr"))
+_CONTROL = frozenset(range(9)) | frozenset(range(14, 27)) | frozenset(range(28, 32))
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    text: str
+    encoding: str
+    guessed: bool
+    """Nothing in the file says so: another reading of the bytes is possible."""
+
+
+def decode(data: bytes, *, declared: bool = False) -> Decoded:
+    """Text of `data`: by BOM, as strict UTF-8, as UTF-16 without BOM, by a declaration, else the likeliest guess.
+
+    `declared`: look for an HTML or XML declaration of the encoding. Never fails: Latin-1 reads any bytes.
+    """
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            return Decoded(
+                data.decode(encoding, errors="replace"), encoding.removesuffix("-sig"), guessed=False
+            )
+    if (wide := _utf16(data)) is not None:
+        return wide
+    for escape, encoding in _ESCAPED:
+        if escape in data and data.isascii():
+            return Decoded(data.decode(encoding, errors="replace"), encoding, guessed=True)
+    try:
+        return Decoded(data.decode("utf-8"), "utf-8", guessed=False)
+    except UnicodeDecodeError:
+        pass
+    if declared and (found := _declared(data)) is not None:
+        return found
+    return _guess(data)
+
+
+def looks_binary(data: bytes) -> bool:
+    """Whether the bytes are no text in any encoding: control characters beyond what text has."""
+    if any(data.startswith(bom) for bom, _ in _BOMS) or _utf16(data) is not None:
+        return False
+    sample = data[:65_536]
+    control = sum(sample.count(value) for value in _CONTROL)
+    # A stray NUL is dropped later (web pages have them); a tenth of the bytes is another thing.
+    return control > max(4, len(sample) // 50)
+
+
+def _utf16(data: bytes) -> Decoded | None:
+    """UTF-16 without BOM: NUL bytes, all on the same side (those of blanks, digits and Latin letters)."""
+    sample = data[:65_536]
+    if len(sample) < 4 or len(data) % 2:
+        return None
+    odd, even = sample[1::2].count(0), sample[::2].count(0)
+    if odd + even < max(2, len(sample) // 100) or min(odd, even) > (odd + even) // 20:
+        return None
+    encoding = "utf-16-le" if odd > even else "utf-16-be"
+    try:
+        return Decoded(data.decode(encoding), encoding, guessed=True)
+    except UnicodeDecodeError:
+        return None
+
+
+def _declared(data: bytes) -> Decoded | None:
+    match = _META_CHARSET.search(data[:8192])
+    if match is None:
+        return None
+    name = (match[1] or match[2]).decode("ascii", errors="replace")
+    try:
+        # The web reads Latin-1 as its superset windows-1252, and so do the pages that say so.
+        encoding = codecs.lookup(name).name
+        encoding = "cp1252" if encoding in {"iso8859-1", "ascii"} else encoding
+        return Decoded(data.decode(encoding), encoding, guessed=False)
+    except (LookupError, UnicodeDecodeError):
+        return None
+
+
+def _guess(data: bytes) -> Decoded:
+    for encoding in (likeliest(_telling(data)), "cp1252"):
+        if encoding is not None:
+            try:
+                return Decoded(data.decode(encoding), encoding, guessed=True)
+            except UnicodeDecodeError:
+                continue
+    return Decoded(data.decode("latin-1"), "latin-1", guessed=True)
+
+
+def _telling(data: bytes) -> bytes:
+    """The lines that can tell encodings apart, from the whole file but bounded: pure ASCII lines say nothing."""
+    # UTF-8 was ruled out, so the non-ASCII lines carry the whole answer; a cut inside a character is avoided by lines.
+    telling, size = [], 0
+    for line in data.split(b"\n"):
+        if not line.isascii():
+            telling.append(line)
+            size += len(line)
+            if size > 100_000:
+                break
+    return b"\n".join(telling)

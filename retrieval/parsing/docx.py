@@ -1,0 +1,108 @@
+"""Word documents: mammoth turns them into HTML, so that one path serves both formats."""
+
+import io
+import re
+import zipfile
+from xml.etree import ElementTree
+
+import mammoth
+
+from retrieval.errors import ReadError
+from retrieval.parsing.archive import archive_checked
+from retrieval.parsing.blocks import PageBuilder, Reading
+from retrieval.parsing.html import html_blocks
+from retrieval.parsing.source import Source
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_MIME = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_STYLES = """
+comment-reference => sup
+p[style-name='Title'] => h1:fresh
+p[style-name='Subtitle'] => p:fresh
+"""
+_BACK_LINK = re.compile(r'<a href="#(?:footnote|endnote|comment)-ref-[^"]*">[^<]*</a>')
+
+
+def read_docx(source: Source) -> Reading:
+    """A Word document as one page (its pages exist only once it is laid out): header, body, notes, comments, footer.
+
+    Errors: ReadError for damaged files, bombs and declared XML entities.
+    """
+    try:
+        file = archive_checked(source)
+        with zipfile.ZipFile(file) as archive:
+            parts = _parts(archive, source)
+        html = mammoth.convert_to_html(
+            file, style_map=_STYLES, convert_image=mammoth.images.img_element(_no_image)
+        )
+    except (
+        zipfile.BadZipFile,
+        ElementTree.ParseError,
+        KeyError,
+        ValueError,
+        AttributeError,
+        EOFError,
+    ) as exc:
+        raise ReadError(
+            f"“{source.name}” is a Word document that is damaged inside. Open it in Word or LibreOffice and save it again."
+        ) from exc
+    builder = PageBuilder()
+    for text in parts.headers:
+        builder.add("paragraph", text)
+    html_blocks(_BACK_LINK.sub("", html.value), builder)
+    for text in parts.footers:
+        builder.add("paragraph", text)
+    page = builder.page()
+    if not page.text:
+        raise ReadError(
+            f"“{source.name}” holds no text; if it is made of pictures, they cannot be read.", reason="empty"
+        )
+    metadata = {"title": parts.title} if parts.title else {}
+    return Reading("docx", _MIME, (page,), paged=False, metadata=metadata)
+
+
+class _Parts:
+    """What mammoth leaves out."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self.headers: list[str] = []
+        self.footers: list[str] = []
+
+
+def _parts(archive: zipfile.ZipFile, source: Source) -> _Parts:
+    parts = _Parts()
+    for name in sorted(archive.namelist()):
+        if not name.endswith((".xml", ".rels")):
+            continue
+        data = archive.read(name)
+        # No Word document declares entities; one that does is made to blow up or read files.
+        if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
+            raise ReadError(
+                f"“{source.name}” declares XML entities, which no Word document needs; it was not opened.",
+                reason="bomb",
+            )
+        if name == "docProps/core.xml":
+            title = ElementTree.fromstring(data).find("{http://purl.org/dc/elements/1.1/}title")
+            parts.title = " ".join(((title.text if title is not None else "") or "").split())
+        elif re.fullmatch(r"word/header\d*\.xml", name):
+            _add_once(parts.headers, data)
+        elif re.fullmatch(r"word/footer\d*\.xml", name):
+            _add_once(parts.footers, data)
+    return parts
+
+
+def _add_once(into: list[str], data: bytes) -> None:
+    lines = []
+    for paragraph in ElementTree.fromstring(data).iter(f"{_W}p"):
+        line = "".join(node.text or "" for node in paragraph.iter(f"{_W}t"))
+        if line.strip():
+            lines.append(line)
+    text = "\n".join(lines)
+    if text and text not in into:
+        into.append(text)
+
+
+def _no_image(image: object) -> dict[str, str]:
+    """Pictures are left out; their description, if any, is kept by mammoth as the alternative text."""
+    return {"src": ""}

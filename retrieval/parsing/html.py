@@ -1,0 +1,216 @@
+"""HTML: everything a reader sees, with headings, lists and tables as blocks."""
+
+import re
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from retrieval.errors import ReadError
+from retrieval.parsing.blocks import PageBuilder, Reading, table_text
+from retrieval.parsing.decoding import decode
+from retrieval.parsing.source import Source
+from retrieval.parsing.text import notes
+
+_UNSEEN = frozenset(
+    "script style noscript template head nav svg canvas iframe object embed audio video button select input textarea "
+    "form-control datalist dialog".split()
+)
+_INLINE = frozenset(
+    "a abbr b bdi bdo cite code data del dfn em font i ins kbd label mark math q ruby rb rt s samp small span strong "
+    "sub sup time tt u var wbr big nobr mi mo mn mrow msup msub".split()
+)
+_HEADING = re.compile(r"^h[1-6]$")
+_SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
+_HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+_MAX_DEPTH = 400
+"""Deeper nesting is flattened into its text; no page made by people goes so deep."""
+_MAX_SPAN = 1000
+
+
+def read_html(source: Source) -> Reading:
+    """A web page as one page. Errors: ReadError when nothing in it can be seen."""
+    decoded = decode(source.data(), declared=True)
+    builder = PageBuilder()
+    title = html_blocks(decoded.text, builder)
+    page = builder.page()
+    if not page.text:
+        raise ReadError(
+            f"“{source.name}” is a web page without visible text; it may build its content by script. "
+            "Print it to PDF in a browser and upload that.",
+            reason="empty",
+        )
+    found = notes(decoded)
+    metadata = {**({"title": title} if title else {}), **dict(found.pop("metadata"))}  # type: ignore[call-overload]
+    return Reading("html", "text/html", (page,), paged=False, metadata=metadata, **found)
+
+
+def html_blocks(html: str, builder: PageBuilder) -> str:
+    """Add the blocks of an HTML document to `builder`; returns its title, empty if none."""
+    # A NUL ends the text early in the parser; browsers ignore it.
+    tree = LexborHTMLParser(html.replace("\x00", ""))
+    title = tree.css_first("title")
+    root = tree.body or tree.root
+    if root is not None:
+        _Walk(builder).children(root)
+    return " ".join(title.text().split()) if title is not None else ""
+
+
+class _Walk:
+    """One pass over the tree in document order; text of inline elements gathers until a block ends."""
+
+    def __init__(self, builder: PageBuilder) -> None:
+        self._builder = builder
+        self._inline: list[str] = []
+        self._depth = 0
+
+    def children(self, node: LexborNode) -> None:
+        child = node.child
+        while child is not None:
+            self._visit(child)
+            child = child.next
+        if self._depth == 0:
+            self._flush()
+
+    def _visit(self, node: LexborNode) -> None:
+        tag = node.tag or ""
+        if tag == "-text":
+            self._inline.append(_SPACE.sub(" ", node.text_content or ""))
+        elif tag.startswith("-") or tag in _UNSEEN or _hidden(node):
+            return
+        elif tag == "br":
+            self._inline.append("\n")
+        elif self._depth >= _MAX_DEPTH:
+            self._inline.append(" " + _flat(node) + " ")
+        else:
+            self._depth += 1
+            self._element(node, tag)
+            self._depth -= 1
+
+    def _element(self, node: LexborNode, tag: str) -> None:
+        if tag in _INLINE:
+            self.children(node)
+            return
+        self._flush()
+        if _HEADING.match(tag):
+            self._builder.add("heading", _flat(node), level=int(tag[1]))
+        elif tag == "pre":
+            self._builder.add("code", node.text(deep=True))
+        elif tag in {"ul", "ol"} and node.css_first("table, h1, h2, h3, h4, pre") is None:
+            self._builder.add("list", "\n".join(_list_lines(node, 0)))
+        elif tag == "table" and _is_data(node):
+            self._builder.add("table", table_text(_grid(node)))
+        else:
+            self.children(node)
+            self._flush()
+
+    def _flush(self) -> None:
+        text = "".join(self._inline)
+        self._inline.clear()
+        self._builder.add("paragraph", "\n".join(" ".join(line.split()) for line in text.split("\n")))
+
+
+def _hidden(node: LexborNode) -> bool:
+    attributes = node.attributes
+    return "hidden" in attributes or bool(_HIDDEN_STYLE.search(attributes.get("style") or ""))
+
+
+def _flat(node: LexborNode) -> str:
+    """Visible text of a node on one line."""
+    parts: list[str] = []
+    for item in node.traverse(include_text=True):
+        if item.tag == "-text":
+            parent = item.parent
+            if parent is None or parent.tag not in _UNSEEN:
+                parts.append(item.text_content or "")
+        elif item.tag in {"br", "p", "div", "li", "td", "th", "tr"}:
+            parts.append(" ")
+    return " ".join("".join(parts).split())
+
+
+def _list_lines(node: LexborNode, depth: int) -> list[str]:
+    """Items as lines with their marks, nested lists indented."""
+    lines: list[str] = []
+    number = 0
+    item = node.child
+    while item is not None:
+        if item.tag == "li":
+            number += 1
+            mark = f"{number}." if node.tag == "ol" else "-"
+            own, nested = _item(item, depth)
+            if own:
+                lines.append(f"{'  ' * depth}{mark} {own}")
+            lines.extend(nested)
+        elif item.tag in {"ul", "ol"} and depth < 50:
+            lines.extend(_list_lines(item, depth + 1))
+        item = item.next
+    return lines
+
+
+def _item(item: LexborNode, depth: int) -> tuple[str, list[str]]:
+    own: list[str] = []
+    nested: list[str] = []
+    part = item.child
+    while part is not None:
+        if part.tag in {"ul", "ol"} and depth < 50:
+            nested.extend(_list_lines(part, depth + 1))
+        elif part.tag == "-text":
+            own.append(part.text_content or "")
+        elif part.tag not in _UNSEEN and not (part.tag or "").startswith("-") and not _hidden(part):
+            text = _flat(part)
+            own.append(text if part.tag in _INLINE else f" {text} ")
+        part = part.next
+    return " ".join("".join(own).split()), nested
+
+
+def _is_data(table: LexborNode) -> bool:
+    """A table of data, not one that only places other blocks on the screen."""
+    if table.css_first("table table, h1, h2, h3, pre") is not None:
+        return False
+    return any(len(row.css("td, th")) > 1 for row in table.css("tr"))
+
+
+def _grid(table: LexborNode) -> list[list[str]]:
+    """Rows of cells, merged cells repeated in every place they cover."""
+    rows: list[list[str]] = []
+    carried: dict[int, tuple[int, str]] = {}
+    caption = table.css_first("caption")
+    if caption is not None and (text := _flat(caption)):
+        rows.append([text])
+    for tr in table.css("tr"):
+        row: list[str] = []
+        cells = [cell for cell in _elements(tr) if cell.tag in {"td", "th"}]
+        for cell in cells:
+            _carry(row, carried)
+            text = _flat(cell)
+            for _ in range(_span(cell, "colspan")):
+                if (down := _span(cell, "rowspan")) > 1:
+                    carried[len(row)] = (down - 1, text)
+                row.append(text)
+        _carry(row, carried)
+        rows.append(row)
+    return rows
+
+
+def _carry(row: list[str], carried: dict[int, tuple[int, str]]) -> None:
+    """Fill in the cells that reach down from rows above into the next places."""
+    while (held := carried.get(len(row))) is not None:
+        left, text = held
+        if left > 1:
+            carried[len(row)] = (left - 1, text)
+        else:
+            del carried[len(row)]
+        row.append(text)
+
+
+def _elements(node: LexborNode) -> list[LexborNode]:
+    found: list[LexborNode] = []
+    child = node.child
+    while child is not None:
+        if not (child.tag or "-").startswith("-"):
+            found.append(child)
+        child = child.next
+    return found
+
+
+def _span(cell: LexborNode, name: str) -> int:
+    value = (cell.attributes.get(name) or "1").strip()
+    return max(1, min(int(value), _MAX_SPAN)) if value.isdecimal() else 1

@@ -1,0 +1,276 @@
+"""PDF: PDFium for text in reading order, pypdf when PDFium cannot open the file."""
+
+import re
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pypdf
+import pypdf.errors
+import pypdfium2 as pdfium
+import pypdfium2.raw as pdfium_raw
+
+from retrieval.errors import ReadError
+from retrieval.parsing.blocks import Page, PageBuilder, Reading, clean
+from retrieval.parsing.source import Source
+
+_MIME = "application/pdf"
+_LIGATURES = str.maketrans(
+    {
+        "ﬀ": "ff",
+        "ﬁ": "fi",
+        "ﬂ": "fl",
+        "ﬃ": "ffi",
+        "ﬄ": "ffl",
+        "ﬅ": "st",
+        "ﬆ": "st",
+        "\u00ad": "",
+        "\ufffe": "\x02",
+    }
+)
+# PDFium puts \x02 where a word was hyphenated at a line end and joins its halves.
+_HYPHEN = re.compile(r"\x02\n?(?=([a-zà-öø-ÿ])?)")
+_LIST_ITEM = re.compile(r"^\s*(?:[•◦▪‣·–*-]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+\S")
+_SENTENCE_END = re.compile(r"[.!?:;。！？][\"'”’)\]]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    number: int
+    text: str
+    pictures: bool
+    """Whether the page holds an image, which may be a scan."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    pages: tuple[_Raw, ...]
+    metadata: dict[str, object]
+    outline: dict[int, tuple[tuple[int, str], ...]]
+    """Bookmarks by page number: level from 1, title."""
+    warnings: tuple[str, ...] = ()
+
+
+def read_pdf(source: Source) -> Reading:
+    """A PDF by pages. Errors: ReadError (encrypted, scanned, garbled, damaged, too_large)."""
+    try:
+        opened = _with_pdfium(source)
+    except pdfium.PdfiumError as exc:
+        if getattr(exc, "err_code", None) == pdfium_raw.FPDF_ERR_PASSWORD:
+            raise _encrypted(source) from exc
+        opened = _with_pypdf(source)
+    texts = [raw for raw in opened.pages if raw.text.strip()]
+    if not texts:
+        raise _nothing_found(source, opened)
+    if _garbled("".join(raw.text for raw in texts)):
+        raise ReadError(
+            f"The text in “{source.name}” has no letter mapping: the page looks right, but what a machine reads is noise. "
+            "Export the document again with embedded Unicode fonts, or print it to a new PDF.",
+            reason="garbled",
+        )
+    pages = tuple(_pages(opened))
+    return Reading("pdf", _MIME, pages, paged=True, metadata=opened.metadata, warnings=_warnings(opened))
+
+
+def _with_pdfium(source: Source) -> _Opened:
+    with pdfium.PdfDocument(source.path, password=source.password) as document:
+        if len(document) > source.limits.pages:
+            raise _too_many(source, len(document))
+        metadata: dict[str, object] = {
+            key.lower(): value
+            for key, value in document.get_metadata_dict(skip_empty=True).items()
+            if value.strip()
+        }
+        if names := [document.get_attachment(i).get_name() for i in range(document.count_attachments())]:
+            metadata["attachments"] = names
+        pages, broken = [], []
+        for number in range(1, len(document) + 1):
+            try:
+                pages.append(_pdfium_page(document, number))
+            except pdfium.PdfiumError:
+                # One bad page does not take the others with it.
+                broken.append(number)
+                pages.append(_Raw(number, "", pictures=False))
+        if len(broken) == len(pages):
+            raise pdfium.PdfiumError("no page could be loaded")
+        warnings = (f"Damaged and left out: {_ranges(broken)}.",) if broken else ()
+        return _Opened(tuple(pages), metadata, _outline(document), warnings)
+
+
+def _pdfium_page(document: pdfium.PdfDocument, number: int) -> _Raw:
+    page = document[number - 1]
+    try:
+        textpage = page.get_textpage()
+        try:
+            text = textpage.get_text_bounded()
+        finally:
+            textpage.close()
+        # Looked at only where it matters: walking all objects of a page is dear.
+        pictures = not text.strip() and any(
+            page.get_objects(filter=[pdfium_raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
+        )
+        return _Raw(number, _tidy(text), bool(pictures))
+    finally:
+        page.close()
+
+
+def _with_pypdf(source: Source) -> _Opened:
+    try:
+        reader = pypdf.PdfReader(source.path, strict=False, password=source.password)
+        if len(reader.pages) > source.limits.pages:
+            raise _too_many(source, len(reader.pages))
+        pages = tuple(
+            _Raw(i, _tidy(page.extract_text() or ""), pictures=False)
+            for i, page in enumerate(reader.pages, start=1)
+        )
+    except (pypdf.errors.WrongPasswordError, pypdf.errors.FileNotDecryptedError) as exc:
+        raise _encrypted(source) from exc
+    except (
+        pypdf.errors.PyPdfError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+    ) as exc:
+        # Two readers gave up; what a damaged object tree raises in the second one has no common base.
+        raise _damaged(source) from exc
+    warning = "The file is damaged; it was read by a second, simpler reader and may be incomplete."
+    return _Opened(pages, {}, {}, (warning,))
+
+
+def _tidy(text: str) -> str:
+    text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_LIGATURES)
+    text = _HYPHEN.sub(lambda m: "" if m[1] else "-", text)
+    return clean(text)
+
+
+def _outline(document: pdfium.PdfDocument) -> dict[int, tuple[tuple[int, str], ...]]:
+    found: dict[int, list[tuple[int, str]]] = {}
+    for mark in document.get_toc(max_depth=6):
+        target = mark.get_dest()
+        index = target.get_index() if target is not None else None
+        title = " ".join(mark.get_title().split())
+        if index is not None and title:
+            found.setdefault(index + 1, []).append((mark.level + 1, title))
+    return {page: tuple(marks) for page, marks in found.items()}
+
+
+def _pages(opened: _Opened) -> Iterator[Page]:
+    builder: PageBuilder | None = None
+    for raw in opened.pages:
+        builder = PageBuilder(raw.number, after=builder)
+        titles = {_key(title): level for level, title in opened.outline.get(raw.number, ())}
+        for kind, text, level in _parts(raw.text, titles):
+            if kind == "heading":
+                builder.add("heading", text, level=level)
+            elif kind == "list":
+                builder.add("list", text)
+            else:
+                builder.add("paragraph", text)
+        yield builder.page()
+
+
+def _parts(text: str, titles: dict[str, int]) -> Iterator[tuple[str, str, int]]:
+    """Paragraphs, lists and headings of a page. A paragraph ends where a short line closes a sentence."""
+    lines = text.split("\n")
+    lengths = [len(line) for line in lines if line.strip()]
+    usual = statistics.quantiles(lengths, n=4)[2] if len(lengths) > 3 else 80
+    kind, held = "paragraph", list[str]()
+    for line in lines:
+        level = titles.get(_key(line))
+        item = bool(_LIST_ITEM.match(line))
+        if held and (level or not line.strip() or (item and kind != "list")):
+            yield kind, "\n".join(held), 0
+            kind, held = "paragraph", []
+        if level:
+            yield "heading", line, level
+            continue
+        if not line.strip():
+            continue
+        kind = "list" if item else kind
+        held.append(line)
+        if len(line) < 0.75 * usual and _SENTENCE_END.search(line) and kind == "paragraph":
+            yield kind, "\n".join(held), 0
+            held = []
+    if held:
+        yield kind, "\n".join(held), 0
+
+
+def _key(line: str) -> str:
+    """A heading as bookmark and page agree on it: without numbering, blanks and case."""
+    return re.sub(r"^[\d.\s]+", "", " ".join(line.split())).casefold()
+
+
+def _garbled(text: str) -> bool:
+    """Whether most of the text is unmapped: private use, replacement characters, or no letter at all in a short text."""
+    visible = [c for c in text if not c.isspace()]
+    if not visible:
+        return False
+    unmapped = sum(c == "\ufffd" or "\ue000" <= c <= "\uf8ff" or "\U000f0000" <= c for c in visible)
+    wordless = not any(c.isalpha() for c in visible) and sum(c.isdigit() for c in visible) < 0.5 * len(
+        visible
+    )
+    return unmapped > 0.3 * len(visible) or wordless
+
+
+def _warnings(opened: _Opened) -> tuple[str, ...]:
+    scanned = [raw.number for raw in opened.pages if raw.pictures]
+    warnings = list(opened.warnings)
+    if scanned:
+        warnings.append(
+            f"Only pictures, no text, on {_ranges(scanned)}: these pages cannot be found by a question."
+        )
+    if names := opened.metadata.get("attachments"):
+        warnings.append(
+            f"Attached files were not read: {', '.join(map(str, names))}." if isinstance(names, list) else ""
+        )
+    return tuple(w for w in warnings if w)
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`page 3`, `pages 3–5, 9`; long lists are cut."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs[:8]) + (" …" if len(runs) > 8 else "")
+    return f"page{'s' if len(numbers) > 1 else ''} {shown}"
+
+
+def _nothing_found(source: Source, opened: _Opened) -> ReadError:
+    if any(raw.pictures for raw in opened.pages):
+        return ReadError(
+            f"“{source.name}” is scanned: its {len(opened.pages)} page(s) are pictures and no text was found, so no "
+            "question could find anything in it. Run text recognition (OCR) over it and upload the result.",
+            reason="scanned",
+        )
+    return ReadError(
+        f"“{source.name}” holds no text on any of its {len(opened.pages)} page(s).", reason="empty"
+    )
+
+
+def _encrypted(source: Source) -> ReadError:
+    return ReadError(
+        f"“{source.name}” is encrypted and needs a password, so nothing in it can be read. "
+        "Save a copy without the password and upload that.",
+        reason="encrypted",
+    )
+
+
+def _damaged(source: Source) -> ReadError:
+    return ReadError(
+        f"“{source.name}” is damaged: two PDF readers could not open it. Open it in a viewer and save it again, "
+        "or export it anew.",
+        reason="damaged",
+    )
+
+
+def _too_many(source: Source, pages: int) -> ReadError:
+    return ReadError(
+        f"“{source.name}” has {pages:,} pages; the limit is {source.limits.pages:,}. Split it and upload the parts.",
+        reason="too_large",
+    )

@@ -1,0 +1,32 @@
+"""Plain text in any encoding, one paragraph a block."""
+
+import re
+
+from retrieval.errors import ReadError
+from retrieval.parsing.blocks import PageBuilder, Reading, clean
+from retrieval.parsing.decoding import Decoded, decode
+from retrieval.parsing.source import Source
+
+_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+
+
+def read_text(source: Source) -> Reading:
+    """A text file as one page. Errors: ReadError when it holds no character."""
+    decoded = decode(source.data())
+    builder = PageBuilder()
+    for paragraph in _BLANK_LINES.split(clean(decoded.text)):
+        builder.add("paragraph", paragraph)
+    page = builder.page()
+    if not page.text:
+        raise ReadError(f"“{source.name}” holds no text, only blanks.", reason="empty")
+    return Reading("text", "text/plain", (page,), paged=False, **notes(decoded))
+
+
+def notes(decoded: Decoded) -> dict[str, object]:
+    """Metadata and warning about an encoding, as keyword arguments of a Reading."""
+    warning = (
+        f"The encoding is not stated in the file; it was read as {decoded.encoding}. "
+        "If letters look wrong, save it as UTF-8 and upload it again."
+    )
+    warnings = (warning,) if decoded.guessed else ()
+    return {"metadata": {"encoding": decoded.encoding}, "warnings": warnings}
