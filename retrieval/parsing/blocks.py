@@ -61,12 +61,12 @@ def clean(text: str) -> str:
 class PageBuilder:
     """Grows one page block by block, so that offsets are right by construction.
 
-    Headings are kept across pages of one document: hand the builder of a page to the next one.
+    Headings hold across pages of one document: hand the `path` of a page to the next one.
     """
 
-    def __init__(self, number: int = 1, *, after: "PageBuilder | None" = None) -> None:
+    def __init__(self, number: int = 1, *, above: Sequence[tuple[int, str]] = ()) -> None:
         self.number = number
-        self._path: list[tuple[int, str]] = list(after._path) if after else []
+        self._path: list[tuple[int, str]] = list(above)
         self._parts: list[str] = []
         self._blocks: list[Block] = []
         self._length = 0
@@ -85,6 +85,11 @@ class PageBuilder:
         self._blocks.append(Block(kind, self._length, self._length + len(text), path))
         self._parts.append(text)
         self._length += len(text)
+
+    @property
+    def path(self) -> tuple[tuple[int, str], ...]:
+        """Headings in force at the end, with their levels: where the next page goes on."""
+        return tuple(self._path)
 
     def page(self) -> Page:
         return Page(self.number, _BLOCK_BREAK.join(self._parts), tuple(self._blocks))

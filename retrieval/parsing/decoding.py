@@ -14,7 +14,7 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _META_CHARSET = re.compile(
-    rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([\w.:-]{2,40})|encoding=[\"']([\w.:-]{2,40})", re.I
+    rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([\w.:-]{2,40})|encoding=[\"']([\w.:-]{2,40})", re.IGNORECASE
 )
 _ESCAPED = ((b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "iso2022_jp"), (b"\x1b$)C", "iso2022_kr"))
 _CONTROL = frozenset(range(9)) | frozenset(range(14, 27)) | frozenset(range(28, 32))

@@ -1,9 +1,9 @@
 """Word documents: mammoth turns them into HTML, so that one path serves both formats."""
 
-import io
 import re
 import zipfile
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
+from xml.parsers.expat import ExpatError
 
 import mammoth
 
@@ -23,6 +23,10 @@ p[style-name='Subtitle'] => p:fresh
 _BACK_LINK = re.compile(r'<a href="#(?:footnote|endnote|comment)-ref-[^"]*">[^<]*</a>')
 
 
+# A damaged package: mammoth has no error of its own for it.
+_BROKEN = (zipfile.BadZipFile, ET.ParseError, ExpatError, LookupError, ValueError, AttributeError, EOFError)
+
+
 def read_docx(source: Source) -> Reading:
     """A Word document as one page (its pages exist only once it is laid out): header, body, notes, comments, footer.
 
@@ -37,7 +41,7 @@ def read_docx(source: Source) -> Reading:
         )
     except (
         zipfile.BadZipFile,
-        ElementTree.ParseError,
+        ET.ParseError,
         KeyError,
         ValueError,
         AttributeError,
@@ -83,7 +87,8 @@ def _parts(archive: zipfile.ZipFile, source: Source) -> _Parts:
                 reason="bomb",
             )
         if name == "docProps/core.xml":
-            title = ElementTree.fromstring(data).find("{http://purl.org/dc/elements/1.1/}title")
+            title = ET.fromstring(data).find(  # noqa: S314 (entities were refused above)
+            "{http://purl.org/dc/elements/1.1/}title")
             parts.title = " ".join(((title.text if title is not None else "") or "").split())
         elif re.fullmatch(r"word/header\d*\.xml", name):
             _add_once(parts.headers, data)
@@ -94,13 +99,19 @@ def _parts(archive: zipfile.ZipFile, source: Source) -> _Parts:
 
 def _add_once(into: list[str], data: bytes) -> None:
     lines = []
-    for paragraph in ElementTree.fromstring(data).iter(f"{_W}p"):
-        line = "".join(node.text or "" for node in paragraph.iter(f"{_W}t"))
+    for paragraph in ET.fromstring(data).iter(f"{_W}p"):  # noqa: S314
+        line = "".join(_run_text(node) for node in paragraph.iter())
         if line.strip():
             lines.append(line)
     text = "\n".join(lines)
     if text and text not in into:
         into.append(text)
+
+
+def _run_text(node: ET.Element) -> str:
+    if node.tag == f"{_W}t":
+        return node.text or ""
+    return " " if node.tag in {f"{_W}tab", f"{_W}br"} else ""
 
 
 def _no_image(image: object) -> dict[str, str]:

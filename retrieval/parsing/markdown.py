@@ -13,8 +13,8 @@ from retrieval.parsing.html import html_blocks
 from retrieval.parsing.source import Source
 from retrieval.parsing.text import notes
 
-_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n(?:---|\.\.\.)\n", re.S)
-_TITLE = re.compile(r"^title:\s*[\"']?(.*?)[\"']?\s*$", re.M)
+_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n(?:---|\.\.\.)\n", re.DOTALL)
+_TITLE = re.compile(r"^title:\s*[\"']?(.*?)[\"']?\s*$", re.MULTILINE)
 
 
 def read_markdown(source: Source) -> Reading:
@@ -84,9 +84,7 @@ def plain(token: Token) -> str:
     """Inline content as a reader sees it: no marks, link texts and image descriptions kept."""
     parts: list[str] = []
     for child in token.children or ():
-        if child.type in {"text", "code_inline"}:
-            parts.append(child.content)
-        elif child.type == "image":
+        if child.type in {"text", "code_inline"} or child.type == "image":
             parts.append(child.content)
         elif child.type in {"softbreak", "hardbreak"}:
             parts.append("\n")

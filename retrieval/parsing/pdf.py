@@ -1,5 +1,6 @@
 """PDF: PDFium for text in reading order, pypdf when PDFium cannot open the file."""
 
+import ctypes
 import re
 import statistics
 from collections.abc import Iterator
@@ -31,7 +32,12 @@ _LIGATURES = str.maketrans(
 # PDFium puts \x02 where a word was hyphenated at a line end and joins its halves.
 _HYPHEN = re.compile(r"\x02\n?(?=([a-zà-öø-ÿ])?)")
 _LIST_ITEM = re.compile(r"^\s*(?:[•◦▪‣·–*-]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+\S")
+_NUMBERING = re.compile(r"^[\d.\s]+")
 _SENTENCE_END = re.compile(r"[.!?:;。！？][\"'”’)\]]*$")
+
+
+# What a damaged object tree makes pypdf raise besides its own errors.
+_BROKEN_TREE = (ValueError, TypeError, AttributeError, RecursionError, OSError, pypdf.errors.DeprecationError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,9 @@ def _with_pdfium(source: Source) -> _Opened:
             for key, value in document.get_metadata_dict(skip_empty=True).items()
             if value.strip()
         }
+        outline = _outline(document)
+        if outline:
+            metadata["outline"] = [title for _, marks in sorted(outline.items()) for _, title in marks][:500]
         if names := [document.get_attachment(i).get_name() for i in range(document.count_attachments())]:
             metadata["attachments"] = names
         pages, broken = [], []
@@ -94,7 +103,7 @@ def _with_pdfium(source: Source) -> _Opened:
         if len(broken) == len(pages):
             raise pdfium.PdfiumError("no page could be loaded")
         warnings = (f"Damaged and left out: {_ranges(broken)}.",) if broken else ()
-        return _Opened(tuple(pages), metadata, _outline(document), warnings)
+        return _Opened(tuple(pages), metadata, outline, warnings)
 
 
 def _pdfium_page(document: pdfium.PdfDocument, number: int) -> _Raw:
@@ -102,7 +111,7 @@ def _pdfium_page(document: pdfium.PdfDocument, number: int) -> _Raw:
     try:
         textpage = page.get_textpage()
         try:
-            text = textpage.get_text_bounded()
+            text = "\n".join([textpage.get_text_bounded(), *_typed_in(page)])
         finally:
             textpage.close()
         # Looked at only where it matters: walking all objects of a page is dear.
@@ -112,6 +121,26 @@ def _pdfium_page(document: pdfium.PdfDocument, number: int) -> _Raw:
         return _Raw(number, _tidy(text), bool(pictures))
     finally:
         page.close()
+
+
+def _typed_in(page: pdfium.PdfPage) -> Iterator[str]:
+    """What people typed onto the page: free text notes and filled form fields, which are not part of its text."""
+    for index in range(pdfium_raw.FPDFPage_GetAnnotCount(page)):
+        annotation = pdfium_raw.FPDFPage_GetAnnot(page, index)
+        if not annotation:
+            continue
+        kind = pdfium_raw.FPDFAnnot_GetSubtype(annotation)
+        key = {pdfium_raw.FPDF_ANNOT_FREETEXT: b"Contents", pdfium_raw.FPDF_ANNOT_WIDGET: b"V"}.get(kind)
+        if key is not None:
+            yield _annotation_text(annotation, key)
+        pdfium_raw.FPDFPage_CloseAnnot(annotation)
+
+
+def _annotation_text(annotation: object, key: bytes) -> str:
+    size = pdfium_raw.FPDFAnnot_GetStringValue(annotation, key, None, 0)
+    buffer = ctypes.create_string_buffer(size)
+    pdfium_raw.FPDFAnnot_GetStringValue(annotation, key, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size)
+    return buffer.raw.decode("utf-16-le", errors="ignore").rstrip("\x00")
 
 
 def _with_pypdf(source: Source) -> _Opened:
@@ -134,7 +163,6 @@ def _with_pypdf(source: Source) -> _Opened:
         IndexError,
         RecursionError,
     ) as exc:
-        # Two readers gave up; what a damaged object tree raises in the second one has no common base.
         raise _damaged(source) from exc
     warning = "The file is damaged; it was read by a second, simpler reader and may be incomplete."
     return _Opened(pages, {}, {}, (warning,))
@@ -158,9 +186,9 @@ def _outline(document: pdfium.PdfDocument) -> dict[int, tuple[tuple[int, str], .
 
 
 def _pages(opened: _Opened) -> Iterator[Page]:
-    builder: PageBuilder | None = None
+    above: tuple[tuple[int, str], ...] = ()
     for raw in opened.pages:
-        builder = PageBuilder(raw.number, after=builder)
+        builder = PageBuilder(raw.number, above=above)
         titles = {_key(title): level for level, title in opened.outline.get(raw.number, ())}
         for kind, text, level in _parts(raw.text, titles):
             if kind == "heading":
@@ -169,6 +197,7 @@ def _pages(opened: _Opened) -> Iterator[Page]:
                 builder.add("list", text)
             else:
                 builder.add("paragraph", text)
+        above = builder.path
         yield builder.page()
 
 
@@ -200,7 +229,7 @@ def _parts(text: str, titles: dict[str, int]) -> Iterator[tuple[str, str, int]]:
 
 def _key(line: str) -> str:
     """A heading as bookmark and page agree on it: without numbering, blanks and case."""
-    return re.sub(r"^[\d.\s]+", "", " ".join(line.split())).casefold()
+    return _NUMBERING.sub("", " ".join(line.split())).casefold()
 
 
 def _garbled(text: str) -> bool:
@@ -208,7 +237,7 @@ def _garbled(text: str) -> bool:
     visible = [c for c in text if not c.isspace()]
     if not visible:
         return False
-    unmapped = sum(c == "\ufffd" or "\ue000" <= c <= "\uf8ff" or "\U000f0000" <= c for c in visible)
+    unmapped = sum(c == "\ufffd" or "\ue000" <= c <= "\uf8ff" or c >= "\U000f0000" for c in visible)
     wordless = not any(c.isalpha() for c in visible) and sum(c.isdigit() for c in visible) < 0.5 * len(
         visible
     )

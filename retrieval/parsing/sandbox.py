@@ -33,7 +33,7 @@ def read_confined(source: Source, *, heartbeat: Callable[[], None] | None = None
     }
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as complaints:
         # The environment is not handed on: it may hold keys, and a parser needs none of it.
-        process = subprocess.Popen(  # noqa: S603
+        process = subprocess.Popen(
             [sys.executable, "-m", "retrieval.parsing.worker"],
             stdin=subprocess.PIPE,
             stdout=answer,

@@ -49,11 +49,11 @@ _ODF = {
 }
 _OOXML = {"word/document.xml": "docx", "xl/workbook.xml": "xlsx", "ppt/presentation.xml": "pptx"}
 _HTML_START = re.compile(
-    r"\s*(<!--.*?-->\s*|<\?xml[^>]*\?>\s*)*<(!doctype\s+html|html\b|head\b|body\b)", re.I | re.S
+    r"\s*(<!--.*?-->\s*|<\?xml[^>]*\?>\s*)*<(!doctype\s+html|html\b|head\b|body\b)", re.IGNORECASE | re.DOTALL
 )
-_HTML_TAG = re.compile(r"</?(p|div|span|table|tr|td|ul|li|h[1-6]|br|title|meta|script|a)\b[^>]*>", re.I)
+_HTML_TAG = re.compile(r"</?(p|div|span|table|tr|td|ul|li|h[1-6]|br|title|meta|script|a)\b[^>]*>", re.IGNORECASE)
 _MAIL_HEADER = re.compile(
-    r"^(from|to|subject|date|received|mime-version|return-path|message-id|content-type):", re.I
+    r"^(from|to|subject|date|received|mime-version|return-path|message-id|content-type):", re.IGNORECASE
 )
 _HEADER_LINE = re.compile(r"^[!-9;-~]+:|^[ \t]")
 READABLE = "PDF, Word (.docx), HTML, Markdown and plain text"
