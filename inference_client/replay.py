@@ -1,0 +1,181 @@
+"""Replays a recorded answer through the parsers, without a network.
+
+A recording is NAME.meta.json (provider, api, mode, status, response_headers, body_file) with the body beside
+it, byte for byte as the server sent it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from inference_client.adapters import adapter_for, parser_for_api
+from inference_client.adapters.base import Parser
+from inference_client.adapters.failures import failure
+from inference_client.adapters.kinds import GENERIC, Kind, kind_of
+from inference_client.errors import InferenceError, Unsupported
+from inference_client.types import Event, JsonObject, ReasoningDelta, TextDelta, ToolCallDelta, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A recorded response."""
+
+    file: str
+    provider: str
+    api: str
+    mode: str
+    """stream, json or error."""
+    status: int
+    headers: JsonObject
+    body: bytes = field(repr=False)
+    expected: JsonObject = field(default_factory=dict, repr=False)
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str | None = None
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+def recording_read(path: Path) -> Recording:
+    """The recording described by the file at `path`. Raises OSError, ValueError or KeyError."""
+    meta = orjson.loads(path.read_bytes())
+    return Recording(
+        file=path.name,
+        provider=meta["provider"],
+        api=meta["api"],
+        mode=meta["mode"],
+        status=meta["status"],
+        headers={name.lower(): value for name, value in (meta.get("response_headers") or {}).items()},
+        body=(path.parent / meta["body_file"]).read_bytes(),
+        expected=meta.get("expected") or {},
+    )
+
+
+def replayed(recording: Recording, *, cuts: Iterable[int] = ()) -> dict[str, Any]:
+    """What the parsers make of `recording`, cut into reads at the byte offsets `cuts` (ascending)."""
+    result: dict[str, Any] = {
+        "file": recording.file,
+        "text": "",
+        "reasoning": "",
+        "tool_calls": [],
+        "finish_reason": None,
+        "usage": None,
+        "usage_state": "absent",
+        "served_model": None,
+        "error": None,
+    }
+    try:
+        if recording.status >= 400:
+            raise failure(recording.status, recording.headers, recording.body)
+        result |= _answer(recording, cuts)
+    except InferenceError as exc:
+        result["error"] = error_json(exc)
+    return result
+
+
+def error_json(exc: InferenceError) -> dict[str, Any]:
+    """A failure for printing: our class, and what the server said."""
+    return {
+        "class": type(exc).__name__,
+        "message": exc.upstream or exc.message,
+        "code": exc.code,
+        "status": exc.status,
+        "retryable": exc.retryable,
+    }
+
+
+def usage_json(usage: Usage) -> dict[str, Any] | None:
+    """The usage for printing; None where the server told nothing."""
+    if usage.state == "absent":
+        return None
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "reasoning": usage.reasoning,
+        "ambiguous": usage.ambiguous,
+        "detail": dict(usage.detail),
+    }
+
+
+def _answer(recording: Recording, cuts: Iterable[int]) -> dict[str, Any]:
+    kind = _kind(recording.provider)
+    if recording.api == "embeddings":
+        count = len(orjson.loads(recording.body).get("data", ()))
+        found = adapter_for(kind).embeddings(recording.body, kind, count)
+        return {
+            "vectors": len(found.vectors),
+            "dimensions": len(found.vectors[0]) if found.vectors else 0,
+            "first3": found.vectors[0][:3] if found.vectors else [],
+            "usage": usage_json(found.usage),
+            "usage_state": found.usage.state,
+            "served_model": found.served_model,
+        }
+    parser = parser_for_api(recording.api, kind)
+    if parser is None:
+        raise Unsupported(
+            f"Answers of the API {recording.api!r} of {recording.provider!r} cannot be read yet."
+        )
+    events = parser.whole(recording.body) if _is_whole(recording) else _streamed(parser, recording.body, cuts)
+    usage = parser.usage()
+    return {
+        **_joined(events),
+        "finish_reason": parser.finish_raw,
+        "usage": usage_json(usage),
+        "usage_state": usage.state,
+        "served_model": parser.served_model,
+        "error": error_json(parser.error) if parser.error is not None else None,
+        "complete": parser.complete,
+    }
+
+
+def _kind(provider: str) -> Kind:
+    try:
+        return kind_of(provider)
+    except LookupError:
+        return GENERIC
+
+
+def _is_whole(recording: Recording) -> bool:
+    # Some streams were noted as `json` because the recorder saw no stream flag; their bytes tell.
+    return recording.mode == "json" and recording.body.lstrip()[:1] in (b"{", b"[")
+
+
+def _streamed(parser: Parser, body: bytes, cuts: Iterable[int]) -> list[Event]:
+    events: list[Event] = []
+    start = 0
+    for cut in (*cuts, len(body)):
+        events += parser.feed(body[start:cut])
+        start = cut
+    return events + parser.flush()
+
+
+def _joined(events: Iterable[Event]) -> dict[str, Any]:
+    text: list[str] = []
+    reasoning: list[str] = []
+    calls: dict[int, _Call] = {}
+    for event in events:
+        match event:
+            case TextDelta():
+                text.append(event.text)
+            case ReasoningDelta():
+                reasoning.append(event.text)
+            case ToolCallDelta():
+                call = calls.setdefault(event.index, _Call())
+                call.id = call.id or event.id
+                call.name = call.name or event.name or ""
+                call.arguments.append(event.arguments)
+    return {
+        "text": "".join(text),
+        "reasoning": "".join(reasoning),
+        "tool_calls": [
+            {"id": call.id, "name": call.name, "arguments": "".join(call.arguments)}
+            for call in calls.values()
+        ],
+    }
