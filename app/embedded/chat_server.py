@@ -19,7 +19,7 @@ CACHE_MIB = 512
 
 
 def parameters(configuration: dict[str, Any]) -> xllamacpp.CommonParams:
-    """llama.cpp's parameters: loopback, a key, metrics on; slots, the built-in page and changes of properties off."""
+    """llama.cpp's parameters: loopback, a key, metrics on; slots, page and changes of properties off."""
     slots = int(configuration["slots"])
     made = xllamacpp.CommonParams()
     made.model.path = str(configuration["model"])
@@ -48,7 +48,8 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     server = xllamacpp.Server(parameters(json.load(sys.stdin)))
-    print(f"listening on {server.listening_address}", flush=True)
+    sys.stdout.write(f"listening on {server.listening_address}\n")
+    sys.stdout.flush()
     while not stopping.wait(1):
         pass
 

@@ -38,7 +38,7 @@ class Program:
 
 
 def started_ticks(pid: int) -> int | None:
-    """When the process began, in clock ticks since boot; None when there is none. With the pid it is an identity."""
+    """When the process began, in clock ticks since boot: with the pid an identity. None: no such process."""
     fields = stat_fields(pid)
     return int(fields[19]) if fields else None
 
@@ -94,7 +94,7 @@ def spawn(
         stdin.write(program.stdin.encode())
         stdin.seek(0)
         try:
-            return subprocess.Popen(  # noqa: S603
+            process: subprocess.Popen[bytes] = subprocess.Popen(
                 program.argv,
                 stdin=stdin,
                 stdout=answers,
@@ -105,13 +105,32 @@ def spawn(
                 preexec_fn=_die_with_parent(os.getpid(), program.death_signal),  # noqa: PLW1509
                 **_account(program.user),  # type: ignore[call-overload]
             )
+            return process
         finally:
             for descriptor in {errors, answers}:
                 os.close(descriptor)
 
 
-def kill_session(pid: int) -> None:
-    """SIGKILL to a child and everything in its process group."""
+def collect(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit code once the process has ended, else None. Whatever is left of its group is killed first.
+
+    Only until it is collected does a dead process keep its number from being given to somebody else.
+    """
+    if process.returncode is None:
+        if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return None
+        _kill_group(process.pid)
+    return process.wait()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and everything in its group, and collect it."""
+    if process.returncode is None:
+        _kill_group(process.pid)
+        process.wait()
+
+
+def _kill_group(pid: int) -> None:
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:

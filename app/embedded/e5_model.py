@@ -1,4 +1,4 @@
-"""Runs the exported network. One thread, so that a busy machine does not make the threads wait for each other."""
+"""Runs the exported network, in one thread: on a busy machine several would wait for each other."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Decides what the model computes next: queries before passages, in cuts small enough that a query never waits long.
+"""Decides what the model computes next: queries before passages, in cuts so small that no query waits long.
 
-One thread runs the model. Work is cut by padded tokens (rows × longest row), so that no cut takes much longer than
-another; between two cuts a waiting query goes first, and passages of several requests take turns.
+One thread runs the model. Work is cut by padded tokens (rows × longest row), so that no cut takes much longer
+than another; between two cuts a waiting query goes first, and passages of several requests take turns.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class Overfull(Exception):
 
 
 def cuts(items: Sequence[Encoded], budget: int = CUT_TOKENS) -> Iterator[list[int]]:
-    """Indices of `items`, in groups of similar length whose padded size is at most `budget` (or a single item)."""
+    """Indices of `items` in groups of similar length: at most `budget` padded tokens, or a single item."""
     order = sorted(range(len(items)), key=lambda index: len(items[index].ids))
     group: list[int] = []
     for index in order:
@@ -112,7 +112,9 @@ class Batcher:
                 continue
             job, cut = found
             try:
-                rows = await loop.run_in_executor(self._thread, self._run, [job.items[index] for index in cut])
+                rows = await loop.run_in_executor(
+                    self._thread, self._run, [job.items[index] for index in cut]
+                )
             except (RuntimeError, ValueError, MemoryError) as exc:
                 if not job.done.done():
                     job.done.set_exception(exc)

@@ -2,7 +2,7 @@
 
     python -m app.embedded.embed_server < configuration.json
 
-The configuration comes on standard input: {"port", "key", "folder" (model.onnx and tokenizer), "name", "threads"}.
+The configuration comes on standard input: {"port", "key", "folder" (model and tokenizer), "name", "threads"}.
 Texts beyond 512 tokens are cut, and the answer says which: field `truncated` and header `x-truncated-inputs`.
 """
 
@@ -97,7 +97,9 @@ class EmbedServer:
         loop = asyncio.get_running_loop()
         found: list[Encoded] = []
         for start in range(0, len(texts), SLICE):
-            found += await loop.run_in_executor(self._texts, self._tokenizer.encode, texts[start : start + SLICE])
+            found += await loop.run_in_executor(
+                self._texts, self._tokenizer.encode, texts[start : start + SLICE]
+            )
         return found
 
     async def _embed(self, call: EmbedCall) -> Answer:
@@ -105,11 +107,15 @@ class EmbedServer:
         try:
             vectors = await self.batcher.embed(items, lane=call.input_type)
         except Overfull as exc:
-            raise WireError(503, "busy", "Too many texts are waiting already; try again in a moment.") from exc
+            raise WireError(
+                503, "busy", "Too many texts are waiting already; try again in a moment."
+            ) from exc
         truncated = [number for number, item in enumerate(items) if item.truncated]
         tokens = sum(len(item.ids) for item in items)
         body = answer_render(call, vectors, model=self._name, tokens=tokens, truncated=truncated)
-        return Answer(body, headers={"x-truncated-inputs": ",".join(map(str, truncated))} if truncated else {})
+        return Answer(
+            body, headers={"x-truncated-inputs": ",".join(map(str, truncated))} if truncated else {}
+        )
 
     @staticmethod
     async def _until_gone(work: Awaitable[Answer], receive: Receive) -> Answer:
@@ -127,7 +133,9 @@ class EmbedServer:
 async def _read(scope: Message, receive: Receive) -> bytes:
     """The body, at most 16 MiB."""
     length = dict(scope["headers"]).get(b"content-length", b"0")
-    too_large = WireError(413, "request_too_large", f"The body may have {MAX_BODY} bytes; send fewer texts at once.")
+    too_large = WireError(
+        413, "request_too_large", f"The body may have {MAX_BODY} bytes; send fewer texts at once."
+    )
     if length.isdigit() and int(length) > MAX_BODY:
         raise too_large
     body = bytearray()

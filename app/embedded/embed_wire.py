@@ -38,7 +38,7 @@ class EmbedCall:
     inputs: tuple[str, ...]
     """As the caller wrote them: prefixes such as "query: " are the caller's to put."""
     input_type: InputType
-    """Queries are run before passages. Absent in the body: one short text is taken for a query, more for passages."""
+    """Queries run before passages. Absent in the body: one text is taken for a query, more for passages."""
     base64: bool
     """Vectors as little-endian float32 in base64, as OpenAI's clients ask by default."""
 
@@ -47,15 +47,19 @@ def _refuse(parameter: str, message: str) -> WireError:
     return WireError(400, "invalid_value", message, parameter=parameter)
 
 
-def _inputs(value: Any) -> tuple[str, ...]:
+def _inputs(value: object) -> tuple[str, ...]:
     found = (value,) if isinstance(value, str) else value
     if not isinstance(found, list | tuple) or not found:
         raise _refuse("input", "`input` must be a text or a non-empty list of texts.")
     if len(found) > MAX_INPUTS:
-        raise _refuse("input", f"`input` has {len(found)} texts; at most {MAX_INPUTS} are taken in one request.")
+        raise _refuse(
+            "input", f"`input` has {len(found)} texts; at most {MAX_INPUTS} are taken in one request."
+        )
     for number, text in enumerate(found):
         if isinstance(text, int | list):
-            raise _refuse("input", "`input` holds token ids; this model's ids differ from OpenAI's, so send texts.")
+            raise _refuse(
+                "input", "`input` holds token ids; this model's ids differ from OpenAI's, so send texts."
+            )
         if not isinstance(text, str):
             raise _refuse("input", f"`input[{number}]` is not a text.")
         if not text:
@@ -63,7 +67,7 @@ def _inputs(value: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _input_type(value: Any, inputs: tuple[str, ...]) -> InputType:
+def _input_type(value: object, inputs: tuple[str, ...]) -> InputType:
     if value is None:
         return "query" if len(inputs) == 1 else "passage"
     if value == "query":
@@ -99,7 +103,9 @@ def answer_render(
 ) -> bytes:
     """The response body. `truncated` lists the inputs whose end was beyond the model's 512 tokens."""
     rows: Sequence[Any] = (
-        [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors] if call.base64 else list(vectors)
+        [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors]
+        if call.base64
+        else list(vectors)
     )
     data = [{"object": "embedding", "index": number, "embedding": row} for number, row in enumerate(rows)]
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
@@ -109,5 +115,11 @@ def answer_render(
 
 def models_render(model: str, *, dimension: int, max_tokens: int) -> bytes:
     """The one model of this server, with what a client wants to know about it."""
-    row = {"id": model, "object": "model", "owned_by": "tessera", "dimension": dimension, "max_model_len": max_tokens}
+    row = {
+        "id": model,
+        "object": "model",
+        "owned_by": "tessera",
+        "dimension": dimension,
+        "max_model_len": max_tokens,
+    }
     return orjson.dumps({"object": "list", "data": [row]})

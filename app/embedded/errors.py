@@ -33,7 +33,9 @@ class WeightsUnavailable(EmbeddedError):
 
 def disk_sentence(path: Path) -> str:
     """The sentence for a full disk, wherever it was noticed."""
-    return f"The disk that holds {path} is full. Nothing was lost; free some space (about 1 GB) and start again."
+    return (
+        f"The disk that holds {path} is full. Nothing was lost; free some space (about 1 GB) and start again."
+    )
 
 
 def os_sentence(exc: OSError, path: Path) -> str:

@@ -1,7 +1,7 @@
 """Finds what outlived a killed supervisor, without trusting a process id.
 
-A process is ours when it belongs to a session that we started in this boot and carries this data directory in its
-environment; the kernel does not give a session's number to anybody else while a member of it lives.
+A process is ours when it belongs to a session that we started in this boot and has this data directory in its
+environment or works in it. The kernel gives a session's number to nobody else while a member of it lives.
 """
 
 import json
@@ -36,8 +36,12 @@ def _recorded(layout: Layout) -> set[int]:
 
 
 def _is_marked(pid: int, data: Path) -> bool:
+    process = Path(f"/proc/{pid}")
     try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes()
+        # Valkey writes its title over its environment.
+        if (process / "cwd").readlink().is_relative_to(data):
+            return True
+        environment = (process / "environ").read_bytes()
     except OSError:
         return False
     return f"{MARK}={data}".encode() in environment.split(b"\0")
@@ -53,7 +57,12 @@ def leftovers_find(layout: Layout) -> list[int]:
         if not entry.name.isdigit():
             continue
         fields = stat_fields(int(entry.name))
-        if fields and fields[0] != "Z" and int(fields[3]) in sessions and _is_marked(int(entry.name), layout.data):
+        if (
+            fields
+            and fields[0] != "Z"
+            and int(fields[3]) in sessions
+            and _is_marked(int(entry.name), layout.data)
+        ):
             found.append(int(entry.name))
     return found
 

@@ -44,7 +44,7 @@ def _try(file: IO[str]) -> bool:
 
 
 def holder_pid(layout: Layout) -> int | None:
-    """The process that holds the lock; None when nobody does. The number in the file counts only while the lock is held."""
+    """The process that holds the lock; None when nobody does, whatever number is in the file."""
     try:
         with layout.lock.open() as file:
             try:

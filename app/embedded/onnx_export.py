@@ -1,8 +1,8 @@
 """Builds one ONNX file of multilingual-e5-small: token ids and mask in, one unit vector out.
 
-Two precisions: `int8` (weights rounded to 8 bits per output column, activations quantised on the fly; fast where
-the processor has VNNI) and `int4` (the file's own 4-bit blocks, exact, half as fast). The caller keeps the first
-whose probe vectors are right on this machine.
+Two precisions: `int8` (weights rounded to 8 bits per output column, activations quantised on the fly; fast
+where the processor has VNNI) and `int4` (the file's own 4-bit blocks, exact, half as fast). The caller keeps
+the first whose probe vectors are right on this machine.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,10 +71,14 @@ class _Builder:
         inputs = [source, self.graph.constant(f"{name}.q", _pack(values))]
         inputs.append(self.graph.constant(f"{name}.s", scales.reshape(-1)))
         shape: dict[str, Any] = {"K": columns, "N": rows, "bits": 4, "block_size": BLOCK, "accuracy_level": 4}
-        product = self.graph.node("MatMulNBits", inputs, f"{output}.m" if bias else output, _MICROSOFT, **shape)
+        product = self.graph.node(
+            "MatMulNBits", inputs, f"{output}.m" if bias else output, _MICROSOFT, **shape
+        )
         if not bias:
             return product
-        return self.graph.node("Add", [product, self.graph.constant(f"{name}.b", self.w.floats(f"{name}.b"))], output)
+        return self.graph.node(
+            "Add", [product, self.graph.constant(f"{name}.b", self.w.floats(f"{name}.b"))], output
+        )
 
     def embeddings(self) -> str:
         """Word, position and type embeddings, normalised."""
@@ -125,15 +129,20 @@ class _Builder:
 
 
 def onnx_export(weights: Weights, path: Path, precision: Precision) -> None:
-    """Write the model to `path`: `input_ids`, `attention_mask` [b, s] int64 → `embedding` [b, 384] float32."""
+    """Write the model: `input_ids`, `attention_mask` [b, s] int64 → `embedding` [b, 384] float32."""
     builder = _Builder(weights, precision)
     builder.graph.node("Cast", ["attention_mask"], "mask32", to=TensorProto.INT32)
     x = builder.embeddings()
     for number in range(weights.layers):
         x = builder.layer(number, x)
     builder.pool(x)
-    inputs = [helper.make_tensor_value_info(n, TensorProto.INT64, ["b", "s"]) for n in ("input_ids", "attention_mask")]
+    inputs = [
+        helper.make_tensor_value_info(n, TensorProto.INT64, ["b", "s"])
+        for n in ("input_ids", "attention_mask")
+    ]
     outputs = [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["b", weights.hidden])]
-    graph = helper.make_graph(builder.graph.nodes, "multilingual-e5-small", inputs, outputs, builder.graph.constants)
+    graph = helper.make_graph(
+        builder.graph.nodes, "multilingual-e5-small", inputs, outputs, builder.graph.constants
+    )
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid(_MICROSOFT, 1)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), str(path))

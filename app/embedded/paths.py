@@ -51,7 +51,7 @@ class Layout:
 def layout_open(data: Path, cache: Path | None = None) -> Layout:
     """The layout under `data`, its directories made.
 
-    As root the directory can be passed through by the database's own user (0711); otherwise it is private (0700).
+    As root the database's own user can pass through the directory (0711); otherwise it is private (0700).
     """
     data = data.expanduser().resolve()
     mode = 0o711 if os.geteuid() == 0 else 0o700

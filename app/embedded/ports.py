@@ -52,7 +52,9 @@ def ports_choose(layout: Layout, names: tuple[str, ...], web: int | None = None)
         wished = before.get(name) or (WEB_PORT if name == "web" else 0)
         if name == "web" and web:
             if not port_is_free(web):
-                raise EmbeddedError(f"Port {web} is in use. Choose another with --port, or leave it out for a free one.")
+                raise EmbeddedError(
+                    f"Port {web} is in use. Choose another with --port, or leave it out for a free one."
+                )
             wished = web
         free = wished and wished not in chosen.values() and port_is_free(wished)
         chosen[name] = wished if free else _any_port(set(chosen.values()))

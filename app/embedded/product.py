@@ -5,14 +5,21 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from django.contrib.staticfiles.finders import get_finders
 
 from app.embedded.children import Program
 from app.embedded.errors import PartFailed
+from app.embedded.paths import write_private
 from app.embedded.services import REPOSITORY, http_ok
 from app.embedded.supervisor import Supervisor
 
 WEB_SECONDS = 60.0
 INGEST_SECONDS = 60
+_PYTHON = (sys.executable, "-m")
+_CELERY = (*_PYTHON, "celery", "-A", "app.celery")
 # The web server first, so that answers under way can still be finished and booked.
 STOP_ORDER = (("web",), ("worker", "ingest", "beat"), ("embedder", "chat"), ("valkey",), ("postgres",))
 
@@ -35,11 +42,11 @@ def manage(*arguments: str) -> tuple[str, ...]:
 
 def web_program(product: Product) -> Program:
     """uvicorn with the ASGI application, on loopback."""
-    options = ("--host", "127.0.0.1", "--port", str(product.port), "--no-access-log", "--no-server-header")
-    drain = ("--timeout-graceful-shutdown", str(product.drain_seconds), "--log-level", "warning")
+    options = f"--host 127.0.0.1 --port {product.port} --no-access-log --no-server-header --log-level warning"
+    drain = f"--timeout-graceful-shutdown {product.drain_seconds}"
     return Program(
         name="web",
-        argv=(sys.executable, "-m", "uvicorn", "app.asgi:application", *options, *drain),
+        argv=(*_PYTHON, "uvicorn", "app.asgi:application", *options.split(), *drain.split()),
         ready=lambda: http_ok(product.port, "/readyz"),
         stop_seconds=product.drain_seconds + 15,
         folder=REPOSITORY,
@@ -47,11 +54,11 @@ def web_program(product: Product) -> Program:
 
 
 def worker_program(name: str, queues: tuple[str, ...]) -> Program:
-    """A Celery worker with one task at a time. Ingestion has its own, so that sweeping never waits for a long file."""
-    options = ("--queues", ",".join(queues), "--hostname", f"{name}@tessera", "--concurrency", "1", "--loglevel", "WARNING")
+    """A Celery worker, one task at a time. Ingestion has its own: sweeping never waits for a long file."""
+    options = f"--queues {','.join(queues)} --hostname {name}@tessera --concurrency 1 --loglevel WARNING"
     return Program(
         name=name,
-        argv=(sys.executable, "-m", "celery", "-A", "app.celery", "worker", *options, "--without-gossip", "--without-mingle"),
+        argv=(*_CELERY, "worker", *options.split(), "--without-gossip", "--without-mingle"),
         ready=lambda: True,
         stop_seconds=30,
         folder=REPOSITORY,
@@ -62,7 +69,7 @@ def beat_program() -> Program:
     """Celery's clock: starts the periodic tasks."""
     return Program(
         name="beat",
-        argv=(sys.executable, "-m", "celery", "-A", "app.celery", "beat", "--pidfile=", "--loglevel", "WARNING"),
+        argv=(*_CELERY, "beat", "--pidfile=", "--loglevel", "WARNING"),
         ready=lambda: True,
         folder=REPOSITORY,
     )
@@ -72,7 +79,20 @@ def database_prepare(supervisor: Supervisor, settings: Mapping[str, str]) -> Non
     """Migrate as the owner, and gather static files."""
     owner = settings.get("DATABASE_OWNER_URL") or settings["DATABASE_URL"]
     supervisor.run("migrate", manage("migrate", "--no-input"), environment={"DATABASE_URL": owner})
-    supervisor.run("collectstatic", manage("collectstatic", "--no-input"))
+    stamp = supervisor.layout.data / "staticfiles.stamp"
+    if not stamp.exists() or stamp.read_text() != static_stamp():
+        supervisor.run("collectstatic", manage("collectstatic", "--no-input"))
+        write_private(stamp, static_stamp())
+
+
+def static_stamp() -> str:
+    """Changes whenever a static file of the project or of an installed app does."""
+    state = sha256()
+    for finder in get_finders():
+        for path, storage in finder.list(ignore_patterns=None):
+            about = Path(storage.path(path)).stat()
+            state.update(f"{path} {about.st_size} {about.st_mtime_ns}\n".encode())
+    return state.hexdigest()
 
 
 def first_run(supervisor: Supervisor, *arguments: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import base64
 import json
 import secrets
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 
 from app.embedded.errors import EmbeddedError
 from app.embedded.paths import Layout, write_private
@@ -65,8 +65,8 @@ def secrets_open(layout: Layout) -> Secrets:
         found = Secrets(**{name: value for name, value in stored.items() if name in known})
     except (ValueError, TypeError, KeyError) as exc:
         raise EmbeddedError(
-            f"{layout.secrets} cannot be read ({type(exc).__name__}). It holds the keys of the database and of every "
-            "encrypted field, so it is not made anew: put the file back from a backup, or start with another data directory."
+            f"{layout.secrets} cannot be read ({type(exc).__name__}). It holds the keys of the database and "
+            "of every encrypted field, so it is not made anew: put it back from a backup, or use --data DIR."
         ) from exc
     layout.secrets.chmod(0o600)
     return found
@@ -78,9 +78,9 @@ def secrets_save(layout: Layout, value: Secrets) -> None:
 
 
 def first_run_keep(layout: Layout, value: Secrets, made: dict[str, str]) -> Secrets:
-    """Remember what the first run made: admin_email, admin_password, api_key. Later runs bring none and change nothing."""
+    """Remember admin_email, admin_password and api_key of the first run; later runs bring none."""
     names = ("admin_email", "admin_password", "api_key")
-    changed = replace(value, **{name: made[name] for name in names if made.get(name)})
+    changed = Secrets(**{**asdict(value), **{name: made[name] for name in names if made.get(name)}})
     if changed != value:
         secrets_save(layout, changed)
     return changed

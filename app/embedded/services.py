@@ -8,23 +8,32 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from app.embedded import postgres, valkey
 from app.embedded.background import background
 from app.embedded.chat_model import ChatModel
 from app.embedded.children import Program
+from app.embedded.errors import EmbeddedError
+from app.embedded.paths import Layout
 from app.embedded.postgres_roles import roles_prepare
 from app.embedded.secrets import Secrets
 from app.embedded.supervisor import Supervisor
 from app.embedded.system_user import place_find
 from app.embedded.weights import EMBEDDING_NAME, weights_ensure
 
+T = TypeVar("T")
+
 SLOTS = 4
 READY_SECONDS = 90.0
 REPOSITORY = Path(__file__).resolve().parents[2]
 # By the variable that replaces it.
-PARTS = {"postgres": "DATABASE_URL", "valkey": "REDIS_URL", "chat": "INFERENCE_URL", "embedder": "EMBEDDING_URL"}
+PARTS = {
+    "postgres": "DATABASE_URL",
+    "valkey": "REDIS_URL",
+    "chat": "INFERENCE_URL",
+    "embedder": "EMBEDDING_URL",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +107,21 @@ def _prepare_postgres(supervisor: Supervisor, plan: Plan) -> postgres.Cluster:
     place = place_find(supervisor.layout.data, postgres.binaries())
     if place.cluster.parent != supervisor.layout.data:
         supervisor.say(f"running as root: the database lives in {place.cluster}, owned by {place.user}")
+    _refuse_empty_beside_data(supervisor.layout, plan.secrets, place.cluster)
     postgres.cluster_create(place, plan.secrets)
     return postgres.Cluster(place=place, port=plan.ports["postgres"], secrets=plan.secrets)
+
+
+def _refuse_empty_beside_data(layout: Layout, secrets: Secrets, cluster: Path) -> None:
+    """A directory that has been used but has no database was moved or restored in part: do not begin anew."""
+    if (cluster / "PG_VERSION").exists():
+        return
+    originals = layout.data / "originals"
+    if secrets.admin_email or (originals.is_dir() and any(originals.iterdir())):
+        raise EmbeddedError(
+            f"{layout.data} has been used, but its database {cluster} is not there. Put that folder back or "
+            "restore a backup. To begin with an empty database, use a new directory: --data DIR."
+        )
 
 
 def services_start(supervisor: Supervisor, plan: Plan) -> dict[str, str]:
@@ -126,7 +148,12 @@ def services_start(supervisor: Supervisor, plan: Plan) -> dict[str, str]:
         supervisor.start(postgres.program(cluster))
     if "weights" in steps:
         _await(supervisor, steps["weights"])
-        _start_wanted(supervisor, wanted, chat=lambda: chat_program(plan), embedder=lambda: embedder_program(plan, cache))
+        _start_wanted(
+            supervisor,
+            wanted,
+            chat=lambda: chat_program(plan),
+            embedder=lambda: embedder_program(plan, cache),
+        )
     if cluster:
         supervisor.wait_ready(["postgres"], READY_SECONDS)
         roles_prepare(cluster)
@@ -140,7 +167,7 @@ def _start_wanted(supervisor: Supervisor, wanted: tuple[str, ...], **programs: C
             supervisor.start(make())
 
 
-def _await(supervisor: Supervisor, step: "Future[Any]") -> Any:
+def _await(supervisor: Supervisor, step: "Future[T]") -> T:
     """The value of a background step, requests to stop obeyed meanwhile."""
     while not step.done():
         supervisor.check_stopping()

@@ -28,7 +28,9 @@ def down(layout: Layout, *, drain_seconds: int, now: bool, say: Say) -> None:
     if now and not released(layout, 1):
         signal_send(pid, signal.SIGTERM)
     if not released(layout, drain_seconds + _MARGIN):
-        raise EmbeddedError(f"Process {pid} does not stop; its log is {layout.log('up')}. End it with `kill -9 {pid}`.")
+        raise EmbeddedError(
+            f"Process {pid} does not stop; its log is {layout.log('up')}. End it with `kill -9 {pid}`."
+        )
     say("stopped")
 
 

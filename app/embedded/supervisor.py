@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.embedded.children import Program, kill_session, spawn
+from app.embedded.children import Program, collect, end, spawn
 from app.embedded.errors import Interrupted, PartFailed, disk_sentence, os_sentence
 from app.embedded.leftovers import MARK, children_record
 from app.embedded.paths import Layout
@@ -92,11 +92,13 @@ class Supervisor:
                 if self._running[name].program.ready():
                     waiting.remove(name)
             if waiting and time.monotonic() > deadline:
-                raise PartFailed(f"{waiting[0]} did not answer within {seconds:.0f} s. {self._log_end(waiting[0])}")
+                raise PartFailed(
+                    f"{waiting[0]} did not answer within {seconds:.0f} s. {self._log_end(waiting[0])}"
+                )
             time.sleep(_TICK)
 
     def _must_live(self, name: str) -> None:
-        code = self._running[name].process.poll()
+        code = collect(self._running[name].process)
         if code is not None:
             raise PartFailed(f"{name} ended while starting ({_ended(code)}). {self._log_end(name)}")
 
@@ -108,18 +110,18 @@ class Supervisor:
         now = time.monotonic()
         for name, child in self._running.items():
             if child.again_at is None:
-                code = child.process.poll()
+                code = collect(child.process)
                 if code is not None:
                     self._note_death(name, child, code, now)
             elif now >= child.again_at:
                 self._again(name, child, now)
 
     def _note_death(self, name: str, child: Running, code: int, now: float) -> None:
-        # What is left of its process group would keep the port or the files.
-        kill_session(child.process.pid)
-        child.pause = FIRST_PAUSE if now - child.since > STEADY_SECONDS else min(child.pause * 2, LONGEST_PAUSE)
+        steady = now - child.since > STEADY_SECONDS
+        child.pause = FIRST_PAUSE if steady else min(child.pause * 2, LONGEST_PAUSE)
         child.again_at = now + child.pause
-        self.say(f"{name} ended ({_ended(code)}), starting it again in {child.pause:.0f} s; log: {self.layout.log(name)}")
+        log = self.layout.log(name)
+        self.say(f"{name} ended ({_ended(code)}) and starts again in {child.pause:.0f} s; its log is {log}")
 
     def _again(self, name: str, child: Running, now: float) -> None:
         child.again_at, child.since = None, now
@@ -154,22 +156,21 @@ class Supervisor:
             output.unlink(missing_ok=True)
 
     def _finish(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        while process.poll() is None:
+        while (code := collect(process)) is None:
             if self.stopping:
-                kill_session(process.pid)
-                process.wait()
+                end(process)
                 self.check_stopping()
             self.tend()
             time.sleep(_TICK)
-        if process.returncode:
-            raise PartFailed(f"{name} failed ({_ended(process.returncode)}). {self._log_end(name)}")
+        if code:
+            raise PartFailed(f"{name} failed ({_ended(code)}). {self._log_end(name)}")
 
     def stop(self, order: Iterable[Sequence[str]]) -> None:
         """End the children group by group; a group's members stop side by side."""
         for names in order:
             group = [self._running.pop(name) for name in names if name in self._running]
             for child in group:
-                if child.process.poll() is None:
+                if collect(child.process) is None:
                     child.process.send_signal(child.program.stop_signal)
             for child in group:
                 self._await_end(child)
@@ -178,15 +179,14 @@ class Supervisor:
     def _await_end(self, child: Running) -> None:
         asked = self.stopping
         deadline = time.monotonic() + child.program.stop_seconds
-        while child.process.poll() is None:
-            # A second request does not wait for answers under way, but the database is always stopped cleanly.
+        while collect(child.process) is None:
+            # A second request does not wait for answers under way; the database still ends cleanly.
             hurried = self.stopping > max(asked, 1) and child.program.stop_signal is not signal.SIGINT
             if hurried or time.monotonic() > deadline:
                 self.say(f"{child.program.name} did not end in time and was killed")
+                end(child.process)
                 break
             time.sleep(_TICK)
-        kill_session(child.process.pid)
-        child.process.wait()
 
 
 def _ended(code: int) -> str:

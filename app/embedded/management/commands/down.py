@@ -27,7 +27,10 @@ class Command(BaseCommand):
         """Ask, and wait until it is done."""
         try:
             down(
-                layout_open(options["data"]), drain_seconds=settings.DRAIN_SECONDS, now=options["now"], say=self.stdout.write
+                layout_open(options["data"]),
+                drain_seconds=settings.DRAIN_SECONDS,
+                now=options["now"],
+                say=self.stdout.write,
             )
         except EmbeddedError as exc:
             raise CommandError(str(exc)) from exc

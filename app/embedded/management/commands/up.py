@@ -2,6 +2,7 @@
 
 import sys
 from argparse import ArgumentParser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, help="port of the web page (default: 8000 or a free one)")
         parser.add_argument("--detach", action="store_true", help="return once it is ready")
         parser.add_argument("--services-only", action="store_true", help="only database, queue and models")
-        parser.add_argument("--threads", type=int, default=default_threads(), help="threads of the chat server")
+        parser.add_argument(
+            "--threads", type=int, default=default_threads(), help="threads of the chat server"
+        )
         parser.add_argument("--reports-to-parent", action="store_true", help="used by --detach")
 
     def handle(self, **options: Any) -> None:
@@ -63,7 +66,7 @@ class Command(BaseCommand):
         self.stdout.write(line)
         self.stdout.flush()
 
-    def _announce(self, log: Path, reports: bool) -> Any:
+    def _announce(self, log: Path, reports: bool) -> Callable[[str], None]:
         def announce(line: str) -> None:
             self._say(line)
             if reports:
