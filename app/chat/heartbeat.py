@@ -28,15 +28,14 @@ RETURNING chat_turn.id, chat_turn.stop_requested
 """
 
 
-def _pulse(rows: list[dict[str, str]], reservation_ids: list[UUID]) -> list[UUID]:
+def _pulse(rows: list[dict[str, str]], seen: dict[UUID, tuple[int | None, int | None]]) -> list[UUID]:
     """Renew turns and reservations; returns the turns that somebody asked to stop."""
     stop: list[UUID] = []
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(_PULSE, [json.dumps(rows)])
             stop = [turn_id for turn_id, wanted in cursor.fetchall() if wanted]
-    if reservation_ids:
-        billing.reservation_heartbeat(reservation_ids=reservation_ids)
+    billing.reservations_heartbeat(seen=seen)
     return stop
 
 
@@ -48,10 +47,10 @@ async def beat_once(runs: Runs) -> None:
         for r in running
         if r.kept
     ]
-    held = [r.reservation_id for r in running if r.reservation_id is not None]
-    if not held:
+    seen = {r.reservation_id: r.seen() for r in running if r.reservation_id is not None}
+    if not seen:
         return
-    for turn_id in await run_db(_pulse, rows, held):
+    for turn_id in await run_db(_pulse, rows, seen):
         await runs.stop(turn_id)
 
 

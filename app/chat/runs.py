@@ -72,6 +72,13 @@ class Run:
         self.kept = False
         """Whether the turn has a row."""
         self.failure: Failure | None = None
+        self.input_tokens: int | None = None
+        """Our count of what was sent, once it was sent."""
+
+    def seen(self) -> tuple[int | None, int | None]:
+        """(input tokens sent, output tokens received so far, roughly), for the sweeper should this process die."""
+        characters = len(self.log.text) + len(self.log.reasoning)
+        return self.input_tokens, characters // 4 if self.input_tokens is not None else None
 
 
 class Runs:

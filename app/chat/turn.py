@@ -148,6 +148,7 @@ class Turn:
     async def _infer(self, admission: Admission, messages: tuple[Message, ...]) -> None:
         """Stream the answer into the log."""
         self.log.emit("status", {"phase": "waiting"})
+        self.run.input_tokens = self.estimate.total_expected if self.estimate else None
         async with aclosing(admission.infer(messages, **self.ask.options.as_request())) as events:
             async for event in events:
                 if self.clock.first_token_at is None:

@@ -4,14 +4,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
 from app.billing import services as billing
 from app.billing.types import Held
 from app.chat.events import TurnLog
+from app.accounts.selectors import Caller
 from app.chat.models import Conversation, SentPassage, Turn, TurnState
 from app.chat.precount import Estimate
+from app.chat.replay import turn_owned
 from app.chat.types import Ask, ClosedTurn
 from app.common.clock import now
 from app.common.errors import NotFound, PartFailed
@@ -125,3 +128,12 @@ async def persist(write: Callable[[], Awaitable[T]], turn_log: TurnLog) -> T | N
                 )
             await asyncio.sleep(wait)
     return None
+
+
+def turn_stop(caller: Caller, turn_id: UUID) -> str:
+    """Note that a person wants this turn to end; its process also reads this at its next pulse. Returns the state."""
+    turn = turn_owned(caller, turn_id)
+    if turn.state == TurnState.RUNNING:
+        Turn.objects.filter(id=turn.id, state=TurnState.RUNNING).update(stop_requested=True)
+        return "stopping"
+    return turn.state

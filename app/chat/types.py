@@ -7,6 +7,7 @@ from uuid import UUID
 
 from app.accounts.selectors import Caller
 from app.catalog.selectors import Target
+from app.common.errors import AppError
 from inference_client.types import Message
 from retrieval.types import Passage
 
@@ -90,6 +91,12 @@ class Failure:
     retryable: bool
     detail: Mapping[str, Any] = field(default_factory=dict)
     retry_after: float | None = None
+
+    def as_error(self) -> AppError:
+        """The failure as an exception, for a door whose answer has not begun."""
+        error = AppError(self.message, detail=self.detail, retry_after=self.retry_after, code=self.code)
+        error.status, error.retryable = self.status, self.retryable  # type: ignore[misc]
+        return error
 
 
 @dataclass(frozen=True, slots=True)

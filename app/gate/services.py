@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import Any
 
 from app.billing import services as billing
-from app.billing.types import Attempt, EndState, Held, Hold, Settled
+from app.billing.types import Attempt, Held, Hold, Settled
 from app.catalog.selectors import Target
 from app.common.aio import finished
 from app.common.db import run_db
@@ -94,21 +94,19 @@ class Admission:
             raise PartFailed("embedder", "No embedding server is set up; an administrator can add one.", retry_after=None)
         return await embed_with(target, texts, role=role, attempts=self.attempts)
 
-    async def end(self, state: EndState | None = None) -> Settled:
+    async def end(self) -> Settled:
         """Settle what was used, or release when nothing was. Idempotent; survives cancellation of the caller."""
         if self._settled is None:
-            if state is None:
-                state = "settled" if any(a.source != "none" for a in self.attempts) else "released"
-            await finished(self._book(state))
+            await finished(self._book())
         assert self._settled is not None  # noqa: S101 - set by _book, or it raised
         return self._settled
 
-    async def _book(self, state: EndState) -> None:
+    async def _book(self) -> None:
         self._settled = await run_db(
             billing.reservation_settle,
             reservation_id=self.held.reservation_id,
             attempts=tuple(self.attempts),
-            state=state,
+            hold=hold_of(self.plan),
         )
 
 
@@ -119,22 +117,25 @@ async def reserve(plan: CallPlan) -> Admission:
 
 def reservation_open(plan: CallPlan) -> Held:
     """The synchronous half of `reserve`, for a caller that is in a database thread already."""
+    return billing.reservation_hold(hold=hold_of(plan))
+
+
+def hold_of(plan: CallPlan) -> Hold:
+    """The plan as billing knows it: no model, no server, only price keys and counts."""
     first, *others = dict.fromkeys(target.price_key for target in plan.targets)
-    return billing.reservation_hold(
-        hold=Hold(
-            reservation_id=plan.reservation_id,
-            payer=plan.payer,
-            kind=plan.kind,
-            price_key=first,
-            fallback_price_keys=tuple(others),
-            input_tokens=plan.input_tokens,
-            output_tokens=plan.output_tokens,
-            min_output_tokens=plan.min_output_tokens,
-            deployment_id=plan.targets[0].deployment_id,
-            extra=((plan.embedding.price_key, plan.query_tokens),) if plan.embedding else (),
-            turn_id=plan.turn_id,
-            request_id=plan.request_id,
-        )
+    return Hold(
+        reservation_id=plan.reservation_id,
+        payer=plan.payer,
+        kind=plan.kind,
+        price_key=first,
+        fallback_price_keys=tuple(others),
+        input_tokens=plan.input_tokens,
+        output_tokens=plan.output_tokens,
+        min_output_tokens=plan.min_output_tokens,
+        deployment_id=plan.targets[0].deployment_id,
+        extra=((plan.embedding.price_key, plan.query_tokens),) if plan.embedding else (),
+        turn_id=plan.turn_id,
+        request_id=plan.request_id,
     )
 
 

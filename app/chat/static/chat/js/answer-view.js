@@ -77,7 +77,10 @@ export class AnswerView {
   /** Draw everything from the data as it stands. */
   refresh() {
     this.drawHead();
-    if (isRunning(this.answer)) return;
+    if (isRunning(this.answer)) {
+      this.grow();
+      return;
+    }
     this.text.finish(this.answer.text);
     this.drawn = this.answer.text.length;
     this.drawEnding();

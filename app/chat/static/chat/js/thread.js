@@ -13,6 +13,7 @@ const pill = document.getElementById("new-text");
 let views = new Map();
 let actions = {};
 let following = true;
+let lastTop = 0;
 
 function atEnd() {
   return scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
@@ -156,7 +157,10 @@ export function showFailure(message, retry) {
 export function start(given) {
   actions = given;
   scroller.addEventListener("scroll", () => {
-    following = atEnd();
+    // Only the reader scrolls up; text that grew between two scrolls must not count as leaving the end.
+    if (atEnd()) following = true;
+    else if (scroller.scrollTop < lastTop - 2) following = false;
+    lastTop = scroller.scrollTop;
     if (following) pill.hidden = true;
   }, { passive: true });
   pill.addEventListener("click", () => follow({ force: true }));

@@ -1,0 +1,87 @@
+"""Who calls a stream route: what session, CSRF and host middleware do for the rest, in one reviewed place.
+
+A bearer key is looked up at most once a second in each process, so a revoked key is dead within a second.
+A browser's session is read each time; unsafe methods with a session must carry the CSRF token.
+"""
+
+import io
+
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import CsrfViewMiddleware
+from django.utils.module_loading import import_string
+
+from app.accounts.models import User
+from app.accounts.selectors import Caller, caller_by_key, caller_by_user
+from app.api.stream.http import Request
+from app.common.cache import remembered
+from app.common.db import run_db
+from app.common.errors import InvalidInput, NotAllowed, NotAuthenticated
+
+_known_key = remembered(1.0)(caller_by_key)
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+async def authenticate(request: Request) -> Caller:
+    """The caller. Errors: NotAuthenticated, NotAllowed (CSRF), InvalidInput (host)."""
+    django_request = ASGIRequest(request.scope, io.BytesIO())
+    _check_host(django_request)
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if key and scheme.lower() == "bearer":
+        return await _by_key(key.strip())
+    caller = await _by_session(django_request)
+    if request.method not in _SAFE:
+        _check_csrf(django_request)
+    return caller
+
+
+def _check_host(request: ASGIRequest) -> None:
+    try:
+        request.get_host()
+    except DisallowedHost as exc:
+        raise InvalidInput("This address is not one of this installation's; see PUBLIC_URL.") from exc
+
+
+async def _by_key(key: str) -> Caller:
+    caller: Caller | None = _known_key.peek(key)  # type: ignore[attr-defined]
+    if caller is None:
+        caller = await run_db(_known_key, key)
+    if caller is None:
+        raise NotAuthenticated("This API key is unknown, expired or revoked. Make a new one in your settings.")
+    return caller
+
+
+async def _by_session(request: ASGIRequest) -> Caller:
+    cookie = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+    caller = await run_db(_session_caller, cookie) if cookie else None
+    if caller is None:
+        raise NotAuthenticated
+    return caller
+
+
+def _session_caller(session_key: str) -> Caller | None:
+    """The person of a session; None when it ended or the password changed since."""
+    request = HttpRequest()
+    request.session = import_string(f"{settings.SESSION_ENGINE}.SessionStore")(session_key)
+    user = get_user(request)
+    if isinstance(user, AnonymousUser) or not isinstance(user, User) or not user.is_active:
+        return None
+    return caller_by_user(user)
+
+
+def _check_csrf(request: ASGIRequest) -> None:
+    """Django's own check, on a request that never goes through its middleware."""
+    check = CsrfViewMiddleware(_nothing)
+    check.process_request(request)
+    if check.process_view(request, _nothing, (), {}) is not None:
+        raise NotAllowed("The page's security token is missing or old. Reload the page; your text is kept.", code="csrf")
+
+
+def _nothing(_: HttpRequest) -> HttpResponse:
+    return HttpResponse()
+
+

@@ -1,0 +1,73 @@
+"""The stream tier: an ASGI application of its own, so that an open stream holds no thread and no connection.
+
+Django's handler runs three synchronous signal receivers and a middleware stack for each request, which pins a
+thread for as long as a stream is open. What that stack did is done here: host, authentication, CSRF, security
+headers, request id, errors.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope
+
+from app.api.errors import error_body, openai_error_body
+from app.api.stream import openai_chat, openai_other, precount, turns
+from app.api.stream.auth import authenticate
+from app.api.stream.http import ClientGone, Request, Responder
+from app.common.logs import request_id_var
+from app.common.models import uuid7
+
+Handler = Callable[..., Awaitable[None]]
+
+_ID = r"([0-9a-fA-F-]{32,36})"
+_ROUTES: tuple[tuple[str, re.Pattern[str], Handler], ...] = tuple(
+    (method, re.compile(pattern), handler)
+    for method, pattern, handler in (
+        ("POST", r"/v1/chat/completions/?", openai_chat.chat_completions),
+        ("POST", r"/v1/embeddings/?", openai_other.embeddings),
+        ("GET", r"/v1/models/?", openai_other.models_list),
+        ("GET", r"/v1/models/(.+?)/?", openai_other.model_get),
+        ("POST", rf"/api/v1/conversations/{_ID}/turns/?", turns.turn_post),
+        ("GET", rf"/api/v1/turns/{_ID}/events/?", turns.turn_events),
+        ("POST", rf"/api/v1/turns/{_ID}/stop/?", turns.turn_stop_post),
+        ("POST", r"/api/v1/precount/?", precount.precount_post),
+    )
+)
+
+
+def route(scope: HTTPScope) -> tuple[Handler, tuple[str, ...]] | None:
+    """The handler of a stream route and the ids in its path; None for everything that is Django's."""
+    path, method = scope["path"], scope["method"]
+    if not path.startswith(("/v1/", "/api/v1/")):
+        return None
+    for verb, pattern, handler in _ROUTES:
+        if verb == method and (match := pattern.fullmatch(path)):
+            return handler, match.groups()
+    return None
+
+
+async def handle(
+    scope: HTTPScope,
+    receive: ASGIReceiveCallable,
+    send: ASGISendCallable,
+    found: tuple[Handler, tuple[str, ...]],
+) -> None:
+    """Serve one stream request. Every error becomes JSON in the caller's dialect."""
+    request_id = str(uuid7())
+    request_id_var.set(request_id)
+    request, respond = Request(scope, receive, request_id), Responder(send, request_id)
+    handler, ids = found
+    try:
+        caller = await authenticate(request)
+        await handler(request, respond, caller, *ids)
+    except ClientGone:
+        return
+    except Exception as exc:  # noqa: BLE001 - the one place where any failure becomes an answer; it logs what it does not know
+        if respond.started:
+            raise
+        shape: Callable[..., tuple[int, dict[str, Any], dict[str, str]]]
+        shape = openai_error_body if request.path.startswith("/v1/") else error_body
+        status, body, headers = shape(exc, request_id)
+        headers.pop("x-request-id", None)
+        await respond.json(status, body, headers)

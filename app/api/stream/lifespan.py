@@ -1,0 +1,94 @@
+"""Beginning and end of a web process: refuse a stale schema, keep the pulse, and go down without losing an answer."""
+
+import asyncio
+import logging
+import signal
+from types import FrameType
+
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from app.chat.heartbeat import beat
+from app.chat.runs import Runs, runs
+from app.common.db import run_db
+from app.common.errors import PartFailed
+from app.gate.clients import client_close
+from inference_client.tokens import counter
+
+log = logging.getLogger(__name__)
+
+
+def _missing_migrations() -> list[str]:
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+
+
+async def _refuse_stale_schema() -> str | None:
+    """One sentence when the database is not migrated; None when it is, or when it cannot be asked yet."""
+    try:
+        missing = await run_db(_missing_migrations)
+    except PartFailed:
+        # `/readyz` says so until it answers; refusing to start would turn a short outage into a long one.
+        return None
+    if missing:
+        return f"The database lacks {len(missing)} migrations (first: {missing[0]}); run `manage.py migrate`, then start again."
+    return None
+
+
+async def lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    """Serve the ASGI lifespan protocol of this process."""
+    await receive()
+    if problem := await _refuse_stale_schema():
+        log.error(problem)
+        await send({"type": "lifespan.startup.failed", "message": problem})
+        return
+    counter("o200k_base").count("warm")  # loads its ranks now rather than in somebody's first question
+    here = runs()
+    tasks = [asyncio.ensure_future(beat(here)), asyncio.ensure_future(here.listen())]
+    _drain_on_sigterm(here)
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await here.drain(0 if here.draining else settings.DRAIN_SECONDS)
+    for task in tasks:
+        task.cancel()
+    await client_close()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+def _drain_on_sigterm(here: Runs) -> None:
+    """On SIGTERM refuse new turns but keep the port open, let running ones finish, and only then let the server stop.
+
+    The server's own handler would close the port at once, and a caller would see a refused connection instead of
+    `restarting` with a time to come back. A second SIGTERM ends the wait.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    loop = asyncio.get_running_loop()
+    draining: list[asyncio.Task[None]] = []
+
+    async def drain() -> None:
+        log.info("Going down: new turns are refused, %d running ones may finish.", len(here.running()))
+        await here.drain(settings.DRAIN_SECONDS)
+        stop()
+
+    def stop() -> None:
+        if callable(before):
+            frame: FrameType | None = None
+            before(signal.SIGTERM, frame)
+
+    def on_sigterm() -> None:
+        if draining:
+            draining[0].cancel()
+            for run in here.running():
+                run.signal.stop("interrupted")
+            draining[:] = [asyncio.ensure_future(drain_now())]
+        else:
+            draining.append(asyncio.ensure_future(drain()))
+
+    async def drain_now() -> None:
+        await here.drain(0)
+        stop()
+
+    loop.add_signal_handler(signal.SIGTERM, on_sigterm)

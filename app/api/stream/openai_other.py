@@ -1,0 +1,94 @@
+"""`GET /v1/models`, `GET /v1/models/{id}` and `POST /v1/embeddings`."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from app.accounts.selectors import Caller
+from app.api.stream.http import Request, Responder, typed
+from app.billing.types import Payer
+from app.catalog.models import Deployment
+from app.catalog.selectors import Target, targets_named
+from app.chat.asking import models_for
+from app.common.db import run_db
+from app.common.errors import InvalidInput, NotFound
+from app.gate.embedding import embed_plain
+from inference_client.tokens import counter
+
+
+async def models_list(request: Request, respond: Responder, caller: Caller) -> None:
+    """The public models this key may use, in OpenAI's list shape."""
+    found = await run_db(models_for, caller)
+    await respond.json(200, {"object": "list", "data": [_model(target) for target in found]})
+
+
+async def model_get(request: Request, respond: Responder, caller: Caller, name: str) -> None:
+    """One of them. Errors: NotFound with OpenAI's code `model_not_found`."""
+    for target in await run_db(models_for, caller):
+        if target.public_name == name:
+            await respond.json(200, _model(target))
+            return
+    raise NotFound(f"There is no model `{name}` that you may use.", code="model_not_found")
+
+
+def _model(target: Target) -> dict[str, Any]:
+    return {
+        "id": target.public_name,
+        "object": "model",
+        "created": int(target.deployment_id.int >> 80) // 1000,
+        "owned_by": target.backend_name,
+        "context_window": target.context_window,
+        "max_output_tokens": target.max_output_tokens,
+    }
+
+
+async def embeddings(request: Request, respond: Responder, caller: Caller) -> None:
+    """Vectors of texts or token arrays, as floats or base64; booked to the key's team like every other call."""
+    caller.require_scope("embed")
+    body = await request.json()
+    model = typed(body, "model", str, "a model's name") or ""
+    target = (await run_db(targets_named, model, Deployment.Purpose.EMBEDDING.value))[0]
+    texts = _texts(body.get("input"))
+    form = body.get("encoding_format", "float")
+    if form not in ("float", "base64"):
+        raise InvalidInput("`encoding_format` must be float or base64.", detail={"field": "encoding_format"})
+    payer = Payer(
+        team_id=caller.default_team_id, account_id=caller.account_id, user_id=caller.user_id, key_id=caller.key_id
+    )
+    answer = await embed_plain(target, texts, payer=payer, request_id=request.id)
+    data = [
+        {"object": "embedding", "index": i, "embedding": _vector(v, form)} for i, v in enumerate(answer.vectors)
+    ]
+    await respond.json(200, {"object": "list", "model": model, "data": data, "usage": _usage(answer.usage.input_tokens)})
+
+
+def _usage(tokens: int | None) -> Mapping[str, int | None]:
+    return {"prompt_tokens": tokens, "total_tokens": tokens}
+
+
+def _vector(vector: list[float], form: str) -> list[float] | str:
+    if form == "float":
+        return vector
+    return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
+
+
+def _texts(value: Any) -> list[str]:
+    """The inputs as texts. Token arrays are OpenAI's own (cl100k_base) and are turned back into text."""
+    match value:
+        case str() if value:
+            return [value]
+        case [*items] if items and all(isinstance(i, str) for i in items):
+            return list(items)
+        case [*items] if items and all(type(i) is int for i in items):
+            return [_decoded(items)]
+        case [*items] if items and all(isinstance(i, list) and i and all(type(t) is int for t in i) for i in items):
+            return [_decoded(i) for i in items]
+    raise InvalidInput("`input` must be text, a list of texts, or tokens.", detail={"field": "input"})
+
+
+def _decoded(tokens: list[int]) -> str:
+    return counter("cl100k_base").decode(tokens)
+
+

@@ -1,0 +1,40 @@
+"""`POST precount/`: what a message would take and cost, before anything is sent. Never embeds, never searches."""
+
+from typing import Any
+from uuid import UUID
+
+from app.accounts.selectors import Caller
+from app.api.stream.http import Request, Responder, as_uuid, typed
+from app.chat.asking import ask_draft
+from app.chat.quoting import verdict_of
+from app.common.db import run_db
+from app.common.models import uuid7
+
+
+async def precount_post(request: Request, respond: Responder, caller: Caller) -> None:
+    """Tokens by part, price range, what remains of each limit, and whether it would be admitted."""
+    body = await request.json()
+    caller.require_scope("chat")
+    await respond.json(200, await run_db(_answer, caller, body, request.id))
+
+
+def _answer(caller: Caller, body: dict[str, Any], request_id: str) -> dict[str, Any]:
+    collections = typed(body, "collections", list, "a list of collection ids")
+    conversation = body.get("conversation")
+    team = body.get("team")
+    return verdict_of(
+        ask_draft(
+            caller=caller,
+            conversation_id=as_uuid(conversation, "conversation") if conversation else None,
+            team_id=as_uuid(team, "team") if team else None,
+            turn_id=uuid7(),
+            request_id=request_id,
+            text=typed(body, "text", str, "the draft as text") or "",
+            model=typed(body, "model", str, "a model's name"),
+            collections=_ids(collections),
+        )
+    )
+
+
+def _ids(values: list[Any] | None) -> list[UUID] | None:
+    return None if values is None else [as_uuid(value, "collections") for value in values]

@@ -1,0 +1,176 @@
+"""From a door's request to an `Ask`: who may ask what of whom, and what goes along. Reads only."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from app.accounts.models import Team
+from app.accounts.selectors import Caller, team_get
+from app.catalog.models import Deployment
+from app.catalog.selectors import Target, highest_level, targets, targets_named
+from app.chat.models import Conversation, Turn
+from app.chat.prompting import last_question
+from app.chat.types import Ask, Options, Pair
+from app.common.cache import remembered
+from app.common.errors import NotAllowed, NotFound, PartFailed
+from inference_client.types import Message
+from retrieval import selectors as documents
+from retrieval.models import Collection
+from retrieval.types import Viewer
+
+NEWEST = "newest"
+"""As `parent`: continue the branch that was written last."""
+
+_cached_targets = remembered(1.0)(targets)
+_cached_named = remembered(1.0)(targets_named)
+_cached_team = remembered(5.0)(team_get)
+
+
+def conversation_get(caller: Caller, conversation_id: UUID) -> Conversation:
+    """The caller's own conversation. Errors: NotFound, also for somebody else's."""
+    row = Conversation.objects.filter(
+        id=conversation_id, owner_id=caller.user_id, team_id__in=[team for team, _ in caller.roles]
+    ).first()
+    if row is None:
+        raise NotFound("There is no such conversation, or it is not yours.")
+    return row
+
+
+def ask_in_conversation(
+    *,
+    caller: Caller,
+    conversation_id: UUID,
+    turn_id: UUID,
+    request_id: str,
+    text: str,
+    model: str | None = None,
+    collections: Sequence[UUID] | None = None,
+    parent: UUID | str | None = NEWEST,
+    max_output_tokens: int | None = None,
+) -> Ask:
+    """Gather a turn of a conversation. Errors: NotFound naming the item, NotAllowed, PartFailed without a model."""
+    conversation = conversation_get(caller, conversation_id)
+    caller.require_spender(conversation.team_id)
+    team = team_get(conversation.team_id)
+    chosen = _collections(caller, collections if collections is not None else [UUID(c) for c in conversation.collections])
+    level = highest_level(conversation.level, team.level, *(c.level for c in chosen))
+    parent_id, history = _branch(conversation.id, parent)
+    return Ask(
+        turn_id=turn_id,
+        request_id=request_id,
+        caller=caller,
+        team_id=team.id,
+        team_name=team.name,
+        targets=_targets(caller, model or conversation.model, level),
+        embedding=_embedding(level) if chosen else None,
+        question=text,
+        history=history,
+        collections=tuple(c.id for c in chosen),
+        collection_names=tuple(c.name for c in chosen),
+        level=level,
+        max_output_tokens=max_output_tokens,
+        conversation_id=conversation.id,
+        parent_id=parent_id,
+    )
+
+
+def ask_with_messages(
+    *,
+    caller: Caller,
+    turn_id: UUID,
+    request_id: str,
+    model: str,
+    messages: tuple[Message, ...],
+    collections: Sequence[UUID] = (),
+    max_output_tokens: int | None = None,
+    options: Options = Options(),
+) -> Ask:
+    """Gather a `/v1` call: the caller's own messages, the key's team pays, retrieval only when collections are named."""
+    team: Team = _cached_team(caller.default_team_id)
+    caller.require_spender(team.id)
+    chosen = _collections(caller, collections) if collections else []
+    level = highest_level(team.level, *(c.level for c in chosen))
+    return Ask(
+        turn_id=turn_id,
+        request_id=request_id,
+        caller=caller,
+        team_id=team.id,
+        team_name=team.name,
+        targets=_targets(caller, model, level),
+        embedding=_embedding(level) if chosen else None,
+        question=last_question(messages),
+        messages=messages,
+        collections=tuple(c.id for c in chosen),
+        collection_names=tuple(c.name for c in chosen),
+        level=level,
+        max_output_tokens=max_output_tokens,
+        options=options,
+        keep=bool(chosen),
+    )
+
+
+def models_for(caller: Caller) -> list[Target]:
+    """One deployment for each public chat model that this caller may use, the preferred first."""
+    seen: dict[str, Target] = {}
+    for target in _cached_targets(Deployment.Purpose.CHAT.value):
+        if caller.models_allowed is None or target.public_name in caller.models_allowed:
+            seen.setdefault(target.public_name, target)
+    return list(seen.values())
+
+
+def _targets(caller: Caller, model: str, level: str) -> tuple[Target, ...]:
+    if not model:
+        usable = models_for(caller)
+        if not usable:
+            raise PartFailed("chat server", "No model is set up yet. An administrator can connect one.", retry_after=None)
+        model = usable[0].public_name
+    if caller.models_allowed is not None and model not in caller.models_allowed:
+        raise NotAllowed(f"This key may not use `{model}`.", detail={"models": sorted(caller.models_allowed)})
+    cleared = tuple(t for t in _cached_named(model) if t.cleared_for(level))
+    if not cleared:
+        raise NotAllowed(
+            f"`{model}` is not cleared for {level} content. Choose another model or leave the {level} collection out.",
+            detail={"level": level, "model": model},
+            code="not_cleared",
+        )
+    return cleared
+
+
+def _embedding(level: str) -> Target:
+    for target in _cached_targets(Deployment.Purpose.EMBEDDING.value):
+        if target.cleared_for(level):
+            return target
+    raise PartFailed(
+        "embedder",
+        f"No embedding server is cleared for {level} content, so these documents cannot be searched.",
+        retry_after=None,
+        code="embedder_unavailable",
+    )
+
+
+def _collections(caller: Caller, ids: Sequence[UUID]) -> list[Collection]:
+    return documents.collections_resolve(Viewer(caller.principals), list(ids)) if ids else []
+
+
+def _branch(conversation_id: UUID, parent: UUID | str | None) -> tuple[UUID | None, tuple[Pair, ...]]:
+    """(parent id, pairs of the branch that ends there, oldest first). Questions that failed carry no answer along."""
+    rows: dict[UUID, Any] = {
+        row["id"]: row
+        for row in Turn.objects.filter(conversation_id=conversation_id)
+        .order_by("id")
+        .values("id", "parent_id", "question", "answer")
+    }
+    if parent == NEWEST:
+        parent = next(reversed(rows), None)
+    if parent is not None and parent not in rows:
+        raise NotFound("There is no such turn in this conversation to continue from.")
+    pairs: list[Pair] = []
+    at = parent
+    while isinstance(at, UUID):
+        row = rows[at]
+        if row["answer"]:
+            pairs.append(Pair(row["question"], row["answer"]))
+        at = row["parent_id"]
+    return (parent if isinstance(parent, UUID) else None), tuple(reversed(pairs))
+
+

@@ -1,0 +1,207 @@
+// From a typed question to a finished answer: makes the conversation, follows the turn, keeps the text safe.
+import { ApiError, post, uniqueKey } from "../../common/js/api.js";
+import { apply, newAnswer } from "./answer.js";
+import * as composer from "./composer.js";
+import * as conversations from "./conversations.js";
+import { emit, remember, state } from "./state.js";
+import * as thread from "./thread.js";
+import { isRunning, newestLeaf } from "./tree.js";
+import { TurnFollower } from "./turn.js";
+
+let serial = 0;
+let followed = null;
+/** What was last sent without an answer, so that sending the same again cannot ask twice. */
+let unsent = null;
+
+function localId() {
+  serial += 1;
+  return `local-${serial}`;
+}
+
+function shortTitle(text) {
+  const line = text.split("\n", 1)[0].trim();
+  return line.length > 80 ? `${line.slice(0, 79)}…` : line;
+}
+
+async function ensureConversation(text) {
+  if (state.conversation) return;
+  const { model, collections, team } = state.choice;
+  const body = { title: shortTitle(text), model, collections };
+  if (team) body.team = team;
+  state.conversation = await post("conversations/", body);
+  remember("draft:new", null);
+  remember(`draft:${state.conversation.id}`, text);
+  window.history.pushState({}, "", `/c/${state.conversation.id}/`);
+  conversations.touch(state.conversation);
+  emit("conversation");
+}
+
+function setTurn(turn) {
+  state.turn = turn;
+  emit("turn");
+}
+
+function place(text, parentId) {
+  const asked = { id: localId(), role: "user", parent_id: parentId, text, collections: state.choice.collections, created_at: new Date().toISOString() };
+  const answer = newAnswer({ id: localId(), model: state.choice.model, parentId: asked.id });
+  state.messages.set(asked.id, asked);
+  state.messages.set(answer.id, answer);
+  const branched = parentId !== state.leaf;
+  state.leaf = answer.id;
+  if (branched) thread.draw();
+  else thread.append([asked, answer]);
+  thread.follow({ force: true });
+  return { asked, answer };
+}
+
+function takeBack(asked, answer, parentId) {
+  state.messages.delete(asked.id);
+  state.messages.delete(answer.id);
+  state.leaf = parentId === null ? newestLeaf(state.messages) : newestLeaf(state.messages, parentId);
+  thread.draw();
+}
+
+function requestBody(text, edited) {
+  const body = { text, model: state.choice.model, collections: state.choice.collections };
+  if (edited) body.parent = edited.parent_id ?? null;
+  return body;
+}
+
+function keyFor(body) {
+  const print = JSON.stringify([state.conversation.id, body]);
+  if (unsent?.print !== print) unsent = { print, key: uniqueKey() };
+  return unsent.key;
+}
+
+/** Follow a turn whose answer is on the page. Resolves when it ended or was left. */
+async function follow(answer, options) {
+  const turn = { id: answer.turn_id, stopping: false };
+  const follower = new TurnFollower({
+    conversationId: state.conversation.id,
+    turnId: answer.turn_id,
+    ...options,
+    onEvent(name, data) {
+      const ended = apply(answer, name, data);
+      if (name === "turn") {
+        turn.id = data.turn_id;
+        unsent = null;
+        if (turn.stopping) void stopAt(turn);
+        options.onAccepted?.();
+      }
+      thread.viewOf(answer.id)?.update(name);
+      return ended;
+    },
+    onBroken: (tries) => thread.viewOf(answer.id)?.drawPhase(tries),
+  });
+  followed = follower;
+  setTurn(turn);
+  try {
+    await follower.run();
+  } finally {
+    if (followed === follower) {
+      followed = null;
+      setTurn(null);
+    }
+  }
+  return !follower.abort.signal.aborted;
+}
+
+function fail(answer, error) {
+  answer.error = { message: error.message, request_id: error.requestId };
+  answer.state = "failed";
+  thread.viewOf(answer.id)?.refresh();
+}
+
+async function settle(asked, answer) {
+  conversations.touch(state.conversation);
+  try {
+    await thread.reconcile(asked.id, answer.id, answer.turn_id);
+  } catch (error) {
+    // The answer is complete on the page; only the server's own times and ids are missing until a reload.
+    if (!(error instanceof ApiError)) throw error;
+  }
+}
+
+/** Send a question: what the composer holds, or `given` ({text, edited}). */
+export async function send(given = null) {
+  if (state.turn) return;
+  const question = given ?? composer.take();
+  composer.clearProblem();
+  setTurn({ id: null, stopping: false });
+  let placed = null;
+  let accepted = false;
+  const parentId = question.edited ? question.edited.parent_id ?? null : state.leaf;
+  try {
+    await ensureConversation(question.text);
+    placed = place(question.text, parentId);
+    const body = requestBody(question.text, question.edited);
+    const whole = await follow(placed.answer, {
+      body,
+      key: keyFor(body),
+      onAccepted() {
+        accepted = true;
+        composer.accepted();
+      },
+    });
+    if (whole) await settle(placed.asked, placed.answer);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (accepted) return fail(placed.answer, error);
+    if (placed) takeBack(placed.asked, placed.answer, parentId);
+    composer.giveBack(question);
+    composer.showProblem(error, () => void send());
+  } finally {
+    if (!followed) setTurn(null);
+  }
+  return undefined;
+}
+
+/** After loading a conversation: pick up an answer that is still being written. */
+export async function resumeRunning() {
+  const answer = state.messages.get(state.leaf);
+  if (!answer || !isRunning(answer) || !answer.turn_id) return;
+  Object.assign(answer, { text: "", reasoning: "", phase: "accepted", first: null, begun: performance.now(), resumed: true });
+  thread.draw();
+  const { id } = state.conversation;
+  try {
+    if (await follow(answer, {})) await settle({ id: answer.parent_id }, answer);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (state.conversation?.id === id) fail(answer, error);
+  }
+}
+
+async function stopAt(turn) {
+  try {
+    await post(`turns/${turn.id}/stop/`, {});
+  } catch (error) {
+    turn.stopping = false;
+    emit("turn");
+    if (error.status !== 404 && error.status !== 409) composer.showProblem(error);
+  }
+}
+
+export function stop() {
+  const { turn } = state;
+  if (!turn || turn.stopping) return;
+  turn.stopping = true;
+  emit("turn");
+  if (turn.id) void stopAt(turn);
+}
+
+/** Ask the question of an answer once more, as a new version beside the old one. */
+export function again(answer) {
+  const question = state.messages.get(answer.parent_id);
+  if (question) void send({ text: question.text, edited: question });
+}
+
+export function resume() {
+  void send({ text: "Continue exactly where your last answer ended.", edited: null });
+}
+
+/** Leave the running turn to the server; it is picked up when the conversation is opened again. */
+export function leave() {
+  followed?.leave();
+  followed = null;
+  setTurn(null);
+}

@@ -1,0 +1,107 @@
+// The chat page: loads what it needs, connects the parts, keeps address and page in step.
+import { all, get } from "../../common/js/api.js";
+import { pageData } from "../../common/js/dom.js";
+import { closeRail } from "../../common/js/frame.js";
+import * as asking from "./asking.js";
+import * as composer from "./composer.js";
+import * as conversations from "./conversations.js";
+import * as keys from "./keys.js";
+import * as meter from "./meter.js";
+import * as picker from "./picker.js";
+import * as sources from "./sources.js";
+import { emit, modelOf, on, state } from "./state.js";
+import * as thread from "./thread.js";
+import { newestLeaf } from "./tree.js";
+
+const demonstration = document.getElementById("demonstration");
+
+function headline() {
+  const title = state.conversation?.title || "New conversation";
+  document.getElementById("bar-title").textContent = title;
+  document.getElementById("chat-title").textContent = title;
+  document.title = state.conversation ? `${title} · Tessera` : "Tessera";
+}
+
+/** Show a conversation (null: a new one) without changing the address. */
+async function show(id) {
+  asking.leave();
+  sources.close();
+  thread.clear();
+  if (id) {
+    try {
+      await thread.load(id);
+    } catch (error) {
+      if (!error.status && error.code !== "offline") throw error;
+      thread.showFailure(error.status === 404 ? "This conversation was deleted, or it belongs to someone who has not shared it with you." : error.message,
+        error.status === 404 ? null : () => void show(id));
+      return;
+    }
+  } else thread.draw();
+  picker.reset();
+  composer.restoreDraft();
+  emit("conversation");
+  await asking.resumeRunning();
+}
+
+async function go(id) {
+  closeRail();
+  window.history.pushState({}, "", id ? `/c/${id}/` : "/");
+  const shown = show(id);
+  composer.focus();
+  await shown;
+}
+
+function fromAddress() {
+  return /^\/c\/([^/]+)\//.exec(window.location.pathname)?.[1] ?? null;
+}
+
+const actions = {
+  openSource: (answer, n) => void sources.openSource(answer, n),
+  again: asking.again,
+  resume: asking.resume,
+  edit: composer.beginEdit,
+  suggest: (text) => composer.setText(text),
+  showVersion(message) {
+    state.leaf = newestLeaf(state.messages, message.id);
+    thread.draw();
+  },
+};
+
+function drawDemonstration() {
+  demonstration.hidden = !modelOf(state.choice.model)?.is_demonstration;
+}
+
+async function begin() {
+  const { conversation } = pageData("page");
+  const listed = conversations.start((id) => void go(id));
+  composer.start({ send: () => void asking.send(), stop: asking.stop });
+  thread.start(actions);
+  picker.start();
+  meter.start();
+  keys.start({ stop: asking.stop, closePanel: sources.close, newConversation: () => void go(null) });
+  on("conversation", headline);
+  on("renamed", (item) => {
+    if (state.conversation?.id !== item.id) return;
+    state.conversation.title = item.title;
+    headline();
+  });
+  on("choice", drawDemonstration);
+  on("problem", (error) => composer.showProblem(error));
+  document.getElementById("new-conversation").addEventListener("click", (event) => {
+    if (event.metaKey || event.ctrlKey) return;
+    event.preventDefault();
+    void go(null);
+  });
+  window.addEventListener("popstate", () => void show(fromAddress()));
+  try {
+    [state.me, state.models, state.collections] = await Promise.all([get("me/"), all("models/"), all("collections/")]);
+  } catch (error) {
+    composer.showProblem(error, () => window.location.reload());
+  }
+  state.models = state.models.filter((model) => model.purpose === undefined || model.purpose === "chat");
+  await show(conversation);
+  composer.focus();
+  await listed;
+}
+
+void begin();

@@ -1,0 +1,165 @@
+// The question box: grows to eight lines, keeps a draft per conversation, sends on Enter, stops on Escape.
+import { h, icon } from "../../common/js/dom.js";
+import { emit, on, recall, remember, state } from "./state.js";
+import { branch } from "./tree.js";
+
+const form = document.getElementById("composer");
+const box = document.getElementById("composer-text");
+const sendButton = document.getElementById("send");
+const stopButton = document.getElementById("stop");
+const problem = document.getElementById("composer-problem");
+const editing = document.getElementById("composer-editing");
+const LINES = 8;
+let handlers = {};
+/** The question being edited ({id, parent_id}), or null for a new one. */
+let edited = null;
+let composing = false;
+
+function draftKey() {
+  return `draft:${state.conversation?.id ?? "new"}`;
+}
+
+function grow() {
+  box.style.height = "auto";
+  const line = Number.parseFloat(getComputedStyle(box).lineHeight);
+  box.style.height = `${Math.min(box.scrollHeight, Math.ceil(line * LINES) + 24)}px`;
+}
+
+function changed() {
+  grow();
+  sendButton.disabled = !box.value.trim() || Boolean(state.turn);
+  if (!edited) remember(draftKey(), box.value || null);
+  emit("draft", box.value);
+}
+
+export function text() {
+  return box.value;
+}
+
+export function setText(value, { focus = true } = {}) {
+  box.value = value;
+  changed();
+  if (!focus) return;
+  box.focus();
+  box.setSelectionRange(value.length, value.length);
+}
+
+export function focus() {
+  // On a touch screen, focus would open the keyboard over the page that the reader came for.
+  if (window.matchMedia("(pointer: fine)").matches) box.focus();
+}
+
+/** Say what went wrong right where the text is. `retry` repeats the sending. */
+export function showProblem(error, retry = null) {
+  const actions = retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, "Try again")) : null;
+  problem.replaceChildren(h("div", { class: error.status === 402 || error.status === 429 ? "callout warn" : "callout bad" },
+    icon("alert"), h("div", { class: "grow" }, h("p", {}, error.message), limitLine(error.detail), actions)));
+  problem.hidden = false;
+}
+
+function limitLine(detail) {
+  if (!detail?.resets_at) return null;
+  const when = new Date(detail.resets_at);
+  return h("p", { class: "muted" }, `It resets on ${when.toLocaleString("en-GB", { day: "numeric", month: "long", hour: "2-digit", minute: "2-digit", timeZoneName: "short" })}.`);
+}
+
+export function clearProblem() {
+  problem.hidden = true;
+  problem.replaceChildren();
+}
+
+export function beginEdit(message) {
+  edited = message;
+  editing.hidden = false;
+  setText(message.text);
+}
+
+function endEdit() {
+  edited = null;
+  editing.hidden = true;
+}
+
+function cancelEdit() {
+  endEdit();
+  setText(recall(draftKey(), ""));
+}
+
+/** Empty the box, but forget the kept draft only when the server has taken the question. */
+export function take() {
+  const question = { text: box.value.trim(), edited };
+  endEdit();
+  box.value = "";
+  grow();
+  sendButton.disabled = true;
+  return question;
+}
+
+export function accepted() {
+  remember(draftKey(), box.value || null);
+  clearProblem();
+}
+
+/** Put a question back that could not be sent, unless something new was typed meanwhile. */
+export function giveBack(question) {
+  edited = question.edited;
+  editing.hidden = !edited;
+  if (!box.value.trim()) setText(question.text);
+}
+
+export function restoreDraft() {
+  endEdit();
+  clearProblem();
+  setText(recall(draftKey(), ""), { focus: false });
+}
+
+function lastQuestion() {
+  return branch(state.messages, state.leaf).findLast((message) => message.role === "user");
+}
+
+function submit() {
+  if (!box.value.trim()) return;
+  if (state.turn) return;
+  handlers.send();
+}
+
+function keydown(event) {
+  if (event.key === "Enter" && !event.shiftKey && !composing && !event.isComposing) {
+    event.preventDefault();
+    submit();
+  } else if (event.key === "ArrowUp" && !box.value && !state.turn) {
+    const last = lastQuestion();
+    if (last) {
+      event.preventDefault();
+      beginEdit(last);
+    }
+  } else if (event.key === "Escape" && edited && !state.turn) {
+    event.stopPropagation();
+    cancelEdit();
+  }
+}
+
+function turnChanged() {
+  const running = Boolean(state.turn);
+  stopButton.hidden = !running;
+  sendButton.hidden = running;
+  stopButton.disabled = Boolean(state.turn?.stopping);
+  stopButton.title = state.turn?.stopping ? "Stopping" : "Stop (Esc)";
+  sendButton.disabled = !box.value.trim();
+}
+
+export function start(given) {
+  handlers = given;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  box.addEventListener("input", changed);
+  box.addEventListener("keydown", keydown);
+  box.addEventListener("compositionstart", () => (composing = true));
+  box.addEventListener("compositionend", () => (composing = false));
+  stopButton.addEventListener("click", () => handlers.stop());
+  document.getElementById("cancel-edit").addEventListener("click", cancelEdit);
+  window.addEventListener("resize", grow);
+  on("turn", turnChanged);
+  turnChanged();
+}

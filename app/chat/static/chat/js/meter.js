@@ -1,0 +1,137 @@
+// What the draft will cost, before it is sent. One line of fixed height; its parts open above it.
+import { post } from "../../common/js/api.js";
+import { h } from "../../common/js/dom.js";
+import { count, day, exactTime, money, moneyExact, moneyRange, seconds } from "../../common/js/format.js";
+import { emit, on, state } from "./state.js";
+
+const line = document.getElementById("meter-line");
+const parts = document.getElementById("meter-parts");
+const toggle = document.getElementById("meter-toggle");
+const WAIT_MS = 300;
+let timer = 0;
+let running = null;
+
+function asMoney(value, currency) {
+  return value && typeof value === "object" ? value : { amount: value, currency };
+}
+
+function amount(limit, name, currency) {
+  return limit.unit === "money" ? money(asMoney(limit[name], currency)) : `${count(limit[name])} ${limit.unit}`;
+}
+
+function currencyOf(estimate) {
+  return estimate.price?.high?.currency ?? state.me?.currency ?? "EUR";
+}
+
+/** The limit with the least room relative to its size: the one that will bite first. */
+function tightest(limits, currency) {
+  const room = (limit) => Number(asMoney(limit.remaining, currency).amount) / Number(asMoney(limit.limit, currency).amount);
+  return [...(limits ?? [])].filter((limit) => limit.limit !== null).sort((a, b) => room(a) - room(b))[0] ?? null;
+}
+
+function remaining(limit, currency) {
+  if (!limit) return null;
+  const until = limit.resets_at ? `; resets ${exactTime(limit.resets_at)}` : "";
+  return h("span", { class: "wide", title: `${limit.name}: ${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} left${until}` },
+    `${amount(limit, "remaining", currency)} left`);
+}
+
+function refusal(limit, currency) {
+  if (!limit) return "This does not fit a limit. The server will say which one.";
+  const reset = limit.resets_at ? ` It resets on ${day(limit.resets_at)}.` : "";
+  return `${limit.name}: ${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} left, not enough for this question.${reset}`;
+}
+
+function drawLine(estimate) {
+  const tokens = estimate.input_tokens.total;
+  const about = estimate.accuracy?.kind === "exact" ? "" : "≈";
+  const why = about ? `Counted with ${estimate.tokenizer}; the model’s own count may differ by ${estimate.accuracy?.error_pct ?? "?"} %.` : `Counted with the model’s own tokenizer.`;
+  const currency = currencyOf(estimate);
+  const tight = tightest(estimate.limits, currency);
+  line.className = "meter-line num";
+  if (estimate.verdict === "refused") {
+    line.classList.add("bad");
+    line.replaceChildren(h("span", {}, refusal(tight, currency)));
+    return;
+  }
+  line.replaceChildren(...[
+    h("span", { title: why }, `${about}${count(tokens.expected)} tokens in`),
+    h("span", { class: "wide" }, `up to ${count(estimate.max_output_tokens)} out`),
+    h("span", { class: "price", title: estimate.price ? `At most ${moneyExact(estimate.price.high)}` : moneyExact(null) },
+      estimate.price ? moneyRange(estimate.price.low, estimate.price.high) : "price unknown"),
+    remaining(tight, currency),
+    estimate.verdict === "capped" ? h("span", { class: "warn" }, "answer will be shortened") : null,
+  ].filter(Boolean));
+}
+
+function row(name, value, title = null) {
+  return [h("dt", {}, name), h("dd", title ? { title } : {}, value)];
+}
+
+function drawParts(estimate) {
+  const tokens = estimate.input_tokens;
+  const range = (part) => (typeof part === "object" && part !== null ? `${count(part.expected)}, at most ${count(part.max)}` : count(part));
+  const currency = currencyOf(estimate);
+  const left = estimate.left_out?.length ? row("Left out", estimate.left_out.join("; ")) : null;
+  parts.replaceChildren(h("dl", { class: "facts num" },
+    row("Your question", count(tokens.draft)), row("Earlier in this conversation", count(tokens.history)),
+    row("Passages from documents", range(tokens.retrieved)), row("Instructions", count(tokens.system)),
+    tokens.attachments ? row("Attachments", count(tokens.attachments)) : null,
+    row("Whole input", range(tokens.total)), row("Answer, at most", count(estimate.max_output_tokens)), left,
+    estimate.price ? row("Price expected", money(estimate.price.expected), moneyExact(estimate.price.expected)) : row("Price", "unknown: no price is set for this model"),
+    estimate.price ? row("Price at most", money(estimate.price.high), moneyExact(estimate.price.high)) : null,
+    estimate.time?.ttft_ms ? row("First token", `usually ${seconds(estimate.time.ttft_ms.p50)}`) : null,
+    (estimate.limits ?? []).map((limit) => row(limit.name, `${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} left`, limit.resets_at ? `Resets ${exactTime(limit.resets_at)}` : null)),
+  ));
+}
+
+function quiet(words) {
+  line.className = "meter-line";
+  line.replaceChildren(h("span", {}, words));
+  parts.hidden = true;
+  toggle.hidden = true;
+  toggle.setAttribute("aria-expanded", "false");
+}
+
+async function precount(text) {
+  running?.abort();
+  running = new AbortController();
+  const body = { model: state.choice.model, text, collections: state.choice.collections };
+  if (state.conversation) body.conversation = state.conversation.id;
+  else if (state.choice.team) body.team = state.choice.team;
+  try {
+    const estimate = await post("precount/", body, { signal: running.signal });
+    drawLine(estimate);
+    drawParts(estimate);
+    toggle.hidden = false;
+    emit("estimate", estimate);
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    quiet(error.code === "offline" ? "The cost cannot be counted while the server does not answer." : error.message);
+  }
+}
+
+export function update(text) {
+  window.clearTimeout(timer);
+  if (!text.trim()) {
+    running?.abort();
+    quiet(state.models.length ? "The cost appears here as you type." : "No model is connected; an administrator can add one.");
+    return;
+  }
+  if (state.choice.model) timer = window.setTimeout(() => void precount(text), WAIT_MS);
+}
+
+export function start() {
+  const box = document.getElementById("composer-text");
+  on("draft", update);
+  on("choice", () => update(box.value));
+  toggle.addEventListener("click", () => {
+    parts.hidden = !parts.hidden;
+    toggle.setAttribute("aria-expanded", String(!parts.hidden));
+  });
+  document.addEventListener("pointerdown", (event) => {
+    if (parts.hidden || event.target.closest("#meter-parts, #meter-toggle")) return;
+    parts.hidden = true;
+    toggle.setAttribute("aria-expanded", "false");
+  });
+}

@@ -1,0 +1,120 @@
+// What a question goes with: the model, the collections, the team that pays.
+import { h, icon } from "../../common/js/dom.js";
+import { count, money } from "../../common/js/format.js";
+import { collectionName, emit, modelOf, on, recall, remember, state } from "./state.js";
+
+const modelBox = document.getElementById("model");
+const chips = document.getElementById("collections");
+const panel = document.getElementById("collection-panel");
+const payer = document.getElementById("payer");
+
+function perMillion(model) {
+  const { price } = model;
+  if (!price?.input_per_million) return "price unknown";
+  return `${money(price.input_per_million)} in, ${money(price.output_per_million)} out per million`;
+}
+
+function drawModels() {
+  modelBox.replaceChildren(...state.models.map((model) => {
+    const window = model.context_window ? `${count(model.context_window)} tokens` : "window unknown";
+    return h("option", { value: model.id, title: `${window}; ${perMillion(model)}` }, model.name + (model.is_demonstration ? " (demonstration)" : ""));
+  }));
+  if (!state.models.length) modelBox.append(h("option", { value: "" }, "No model is connected"));
+  modelBox.value = state.choice.model ?? "";
+  modelBox.title = modelOf(state.choice.model) ? perMillion(modelOf(state.choice.model)) : "Model";
+}
+
+function drawChips() {
+  const chosen = state.choice.collections;
+  const items = chosen.map((id) => h("span", { class: "chip" }, h("span", { class: "name" }, collectionName(id)),
+    h("button", { type: "button", class: "chip-x", "aria-label": `Leave out ${collectionName(id)}`, onclick: () => toggle(id, false) }, icon("x", true))));
+  const words = chosen.length ? "" : "No documents";
+  chips.replaceChildren(...items, h("button", {
+    type: "button", class: "chip add", id: "collection-open", "aria-haspopup": "dialog", "aria-expanded": String(!panel.hidden),
+    "aria-label": "Choose collections", title: "Choose collections", onclick: () => openPanel(panel.hidden),
+  }, icon(chosen.length ? "plus" : "docs", true), words));
+}
+
+function drawPanel() {
+  const rows = state.collections.map((item) => h("label", { class: "pick" },
+    h("input", { type: "checkbox", checked: state.choice.collections.includes(item.id), onchange: (event) => toggle(item.id, event.target.checked) }),
+    h("span", { class: "name" }, item.name),
+    h("span", { class: "muted small num" }, item.document_count === undefined ? "" : `${count(item.document_count)} ${item.document_count === 1 ? "document" : "documents"}`)));
+  panel.replaceChildren(h("p", { class: "muted small" }, rows.length ? "Search these collections" : "There are no collections you can read."),
+    ...rows, h("p", { class: "small" }, h("a", { href: "/documents/" }, "Add or manage documents")));
+}
+
+function openPanel(open) {
+  panel.hidden = !open;
+  document.getElementById("collection-open")?.setAttribute("aria-expanded", String(open));
+  if (open) (panel.querySelector("input") ?? panel.querySelector("a")).focus();
+}
+
+function toggle(id, chosen) {
+  const rest = state.choice.collections.filter((other) => other !== id);
+  state.choice.collections = chosen ? [...rest, id] : rest;
+  remember("collections", state.choice.collections);
+  drawChips();
+  if (!panel.hidden) drawPanel();
+  panel.querySelectorAll("input")[state.collections.findIndex((item) => item.id === id)]?.focus();
+  emit("choice");
+}
+
+function drawPayer() {
+  const teams = (state.me?.teams ?? []).filter((team) => team.role !== "viewer");
+  const fixed = state.conversation?.team;
+  if (fixed || teams.length < 2) {
+    const name = fixed?.name ?? teams[0]?.name;
+    payer.replaceChildren(name ? `Paid by ${name}` : "");
+    return;
+  }
+  const select = h("select", { class: "bare-select", id: "team", "aria-label": "Team that pays", onchange: (event) => {
+    state.choice.team = event.target.value;
+    remember("team", state.choice.team);
+    emit("choice");
+  } }, teams.map((team) => h("option", { value: team.id }, team.name)));
+  select.value = state.choice.team ?? teams[0].id;
+  payer.replaceChildren(h("label", { for: "team" }, "Paid by "), select);
+}
+
+/** Choose for the conversation on screen, or for a new one what this person chose last. */
+export function reset() {
+  const readable = new Set(state.collections.map((item) => item.id));
+  const own = state.conversation;
+  const model = own?.model ?? recall("model");
+  const preferred = state.models.find((item) => !item.is_demonstration) ?? state.models[0];
+  state.choice.model = modelOf(model)?.id ?? preferred?.id ?? null;
+  const collections = own?.collections ?? recall("collections") ?? [...readable];
+  state.choice.collections = collections.filter((id) => readable.has(id));
+  const teams = (state.me?.teams ?? []).filter((team) => team.role !== "viewer");
+  const team = teams.find((item) => item.id === recall("team")) ?? teams.find((item) => item.is_default) ?? teams[0];
+  state.choice.team = own?.team?.id ?? team?.id ?? null;
+  draw();
+}
+
+export function draw() {
+  drawModels();
+  drawChips();
+  drawPanel();
+  drawPayer();
+  emit("choice");
+}
+
+export function start() {
+  modelBox.addEventListener("change", () => {
+    state.choice.model = modelBox.value || null;
+    remember("model", state.choice.model);
+    modelBox.title = modelOf(state.choice.model) ? perMillion(modelOf(state.choice.model)) : "Model";
+    emit("choice");
+  });
+  document.addEventListener("pointerdown", (event) => {
+    if (!panel.hidden && !event.target.closest("#collection-panel, #collections")) openPanel(false);
+  });
+  panel.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    openPanel(false);
+    document.getElementById("collection-open").focus();
+  });
+  on("conversation", drawPayer);
+}

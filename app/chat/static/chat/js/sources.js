@@ -1,0 +1,79 @@
+// The panel of sources: the passages that went with a question, those the answer cites first.
+import { get } from "../../common/js/api.js";
+import { h, iconButton, skeleton } from "../../common/js/dom.js";
+import { splitSources } from "./answer.js";
+
+const panel = document.getElementById("sources");
+const chat = document.getElementById("chat");
+let opener = null;
+
+function link(source) {
+  const page = source.page ? `?page=${source.page}` : "";
+  const marked = source.start === undefined || source.start === null ? "" : `#p=${source.start}-${source.end}`;
+  return `/documents/${source.document_id}/${page}${marked}`;
+}
+
+function passage(source) {
+  const where = [source.page ? `Page ${source.page}` : null, source.heading].filter(Boolean).join(" · ");
+  const gone = source.document_id === null || source.erased;
+  return h("li", { class: "source", id: `source-${source.n}`, tabindex: "-1" },
+    h("div", { class: "source-head" }, h("span", { class: "cite plain" }, String(source.n)),
+      h("div", {}, h("p", { class: "source-title" }, source.title), where ? h("p", { class: "muted small" }, where) : null)),
+    source.warning ? h("p", { class: "small warn" }, source.warning) : null,
+    source.text ? h("blockquote", { class: "passage", dir: "auto" }, source.text) : h("p", { class: "muted small" }, "The text of this passage was removed."),
+    gone ? null : h("a", { class: "small", href: link(source), target: "_blank", rel: "noopener" }, source.page ? `Open page ${source.page}` : "Open the document"));
+}
+
+function list(title, sources) {
+  return sources.length ? [h("h3", { class: "source-group" }, title), h("ol", {}, sources.map(passage))] : [];
+}
+
+function frame(...content) {
+  panel.replaceChildren(
+    h("div", { class: "panel-head" }, h("h2", {}, "Sources"), iconButton("x", "Close sources", () => close())),
+    h("div", { class: "panel-body" }, content));
+}
+
+/** The SSE event carries no passage text; the sources route does, after checking present rights. */
+async function withText(answer) {
+  if (answer.sources.every((source) => source.text !== undefined) || !answer.turn_id) return;
+  const { items } = await get(`turns/${answer.turn_id}/sources/`);
+  const full = new Map(items.map((item) => [item.n, item]));
+  answer.sources = answer.sources.map((source) => ({ ...source, ...full.get(source.n) }));
+}
+
+function draw(answer) {
+  const { cited, sent } = splitSources(answer);
+  frame(...list("Cited in the answer", cited), ...list(cited.length ? "Also sent to the model" : "Sent to the model", sent));
+}
+
+function reveal(n) {
+  const target = n === null ? panel : panel.querySelector(`#source-${n}`);
+  panel.querySelectorAll(".source.current").forEach((item) => item.classList.remove("current"));
+  target?.classList.toggle("current", n !== null);
+  target?.scrollIntoView({ block: "nearest" });
+  target?.focus({ preventScroll: true });
+}
+
+/** Open at source `n` of an answer (null: at the top). */
+export async function openSource(answer, n) {
+  if (panel.hidden) opener = document.activeElement;
+  panel.hidden = false;
+  chat.dataset.panel = "open";
+  frame(skeleton(5));
+  try {
+    await withText(answer);
+    draw(answer);
+    reveal(n);
+  } catch (error) {
+    frame(h("p", { class: "callout bad" }, error.message));
+  }
+}
+
+export function close() {
+  if (panel.hidden) return false;
+  panel.hidden = true;
+  delete chat.dataset.panel;
+  opener?.focus?.();
+  return true;
+}
