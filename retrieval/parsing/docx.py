@@ -88,7 +88,8 @@ def _parts(archive: zipfile.ZipFile, source: Source) -> _Parts:
             )
         if name == "docProps/core.xml":
             title = ET.fromstring(data).find(  # noqa: S314 (entities were refused above)
-            "{http://purl.org/dc/elements/1.1/}title")
+                "{http://purl.org/dc/elements/1.1/}title"
+            )
             parts.title = " ".join(((title.text if title is not None else "") or "").split())
         elif re.fullmatch(r"word/header\d*\.xml", name):
             _add_once(parts.headers, data)

@@ -11,10 +11,74 @@ from retrieval.parsing.source import Source
 from retrieval.parsing.text import notes
 
 _UNSEEN = frozenset(
-    ["script", "style", "noscript", "template", "head", "nav", "svg", "canvas", "iframe", "object", "embed", "audio", "video", "button", "select", "input", "textarea", "form-control", "datalist", "dialog"]
+    [
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "head",
+        "nav",
+        "svg",
+        "canvas",
+        "iframe",
+        "object",
+        "embed",
+        "audio",
+        "video",
+        "button",
+        "select",
+        "input",
+        "textarea",
+        "form-control",
+        "datalist",
+        "dialog",
+    ]
 )
 _INLINE = frozenset(
-    ["a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd", "label", "mark", "math", "q", "ruby", "rb", "rt", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr", "big", "nobr", "mi", "mo", "mn", "mrow", "msup", "msub"]
+    [
+        "a",
+        "abbr",
+        "b",
+        "bdi",
+        "bdo",
+        "cite",
+        "code",
+        "data",
+        "del",
+        "dfn",
+        "em",
+        "font",
+        "i",
+        "ins",
+        "kbd",
+        "label",
+        "mark",
+        "math",
+        "q",
+        "ruby",
+        "rb",
+        "rt",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strong",
+        "sub",
+        "sup",
+        "time",
+        "tt",
+        "u",
+        "var",
+        "wbr",
+        "big",
+        "nobr",
+        "mi",
+        "mo",
+        "mn",
+        "mrow",
+        "msup",
+        "msub",
+    ]
 )
 _HEADING = re.compile(r"^h[1-6]$")
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
@@ -108,7 +172,11 @@ class _Walk:
 
 def _hidden(node: LexborNode) -> bool:
     attributes = node.attributes
-    return "hidden" in attributes or attributes.get("role") == "navigation" or bool(_HIDDEN_STYLE.search(attributes.get("style") or ""))
+    return (
+        "hidden" in attributes
+        or attributes.get("role") == "navigation"
+        or bool(_HIDDEN_STYLE.search(attributes.get("style") or ""))
+    )
 
 
 def _flat(node: LexborNode) -> str:

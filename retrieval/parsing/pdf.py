@@ -25,6 +25,7 @@ _LIGATURES = str.maketrans(
         "ﬄ": "ffl",
         "ﬅ": "st",
         "ﬆ": "st",
+        "ſ": "s",
         "\u00ad": "",
         "\ufffe": "\x02",
     }
@@ -139,7 +140,9 @@ def _typed_in(page: pdfium.PdfPage) -> Iterator[str]:
 def _annotation_text(annotation: object, key: bytes) -> str:
     size = pdfium_raw.FPDFAnnot_GetStringValue(annotation, key, None, 0)
     buffer = ctypes.create_string_buffer(size)
-    pdfium_raw.FPDFAnnot_GetStringValue(annotation, key, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size)
+    pdfium_raw.FPDFAnnot_GetStringValue(
+        annotation, key, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size
+    )
     return buffer.raw.decode("utf-16-le", errors="ignore").rstrip("\x00")
 
 

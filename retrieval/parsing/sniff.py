@@ -51,7 +51,9 @@ _OOXML = {"word/document.xml": "docx", "xl/workbook.xml": "xlsx", "ppt/presentat
 _HTML_START = re.compile(
     r"\s*(<!--.*?-->\s*|<\?xml[^>]*\?>\s*)*<(!doctype\s+html|html\b|head\b|body\b)", re.IGNORECASE | re.DOTALL
 )
-_HTML_TAG = re.compile(r"</?(p|div|span|table|tr|td|ul|li|h[1-6]|br|title|meta|script|a)\b[^>]*>", re.IGNORECASE)
+_HTML_TAG = re.compile(
+    r"</?(p|div|span|table|tr|td|ul|li|h[1-6]|br|title|meta|script|a)\b[^>]*>", re.IGNORECASE
+)
 _MAIL_HEADER = re.compile(
     r"^(from|to|subject|date|received|mime-version|return-path|message-id|content-type):", re.IGNORECASE
 )

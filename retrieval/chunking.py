@@ -1,0 +1,235 @@
+"""Cutting a document into chunks: by its structure first, then by tokens. Pure.
+
+Every chunk is a stretch of the document text: `text[start:end]` equals it to the character, so that a citation
+opens at the very words. What a piece needs to be understood alone (the headings above it, the header row of its
+table) stands beside it as context and is embedded with it.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from retrieval.parsing.blocks import PAGE_BREAK, Block, Kind, Page
+
+_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
+_LINE = re.compile(r"\n+")
+_WORD = re.compile(r"\s+")
+_CHARACTERS = 40
+"""Length of the pieces a text without any blank is cut into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Sizes in tokens of the embedder."""
+
+    size: int = 300
+    overlap: int = 40
+    """Of running text, between neighbours; tables and code are continued without."""
+    small: int = 100
+    """A chunk below this goes on over the next heading instead of ending before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkCut:
+    """A chunk as it was cut, before it has a row."""
+
+    index: int
+    start: int
+    end: int
+    text: str
+    page: int
+    """Number of the page on which it begins."""
+    heading: str
+    """Context: heading path and, in the later pieces of a table, its header row."""
+    tokens: int
+
+    @property
+    def embedded_text(self) -> str:
+        """What is sent to the embedder: the context and the text."""
+        return f"{self.heading}\n{self.text}" if self.heading else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class _Atom:
+    """The smallest stretch that is not cut any more."""
+
+    start: int
+    end: int
+    tokens: int
+    kind: Kind
+    path: tuple[str, ...]
+    header: str
+    """Header row of the table this row belongs to, unless it is that row."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a multilingual subword tokenizer, estimated on the safe side: used where the real one is not at hand.
+
+    Long words count per five characters, digits and East Asian characters nearly one by one.
+    """
+    total = 0
+    for word in _PIECES.finditer(text):
+        piece = word[0]
+        first = piece[0]
+        if first.isdigit():
+            total += (len(piece) + 1) // 2
+        elif first >= "\u0e00":
+            total += (len(piece) * 4 + 4) // 5
+        elif first.isalpha():
+            total += (len(piece) + 4) // 5 if first < "\u0250" else (len(piece) + 3) // 4
+        else:
+            total += 1
+    return total
+
+
+_PIECES = re.compile(r"\d+|[\u0e00-\U0003ffff]+|[^\W\d_\u0e00-\U0003ffff]+|[^\s\w]|_")
+
+
+def chunk(
+    pages: Sequence[Page],
+    *,
+    count: Callable[[str], int] = estimate_tokens,
+    settings: Settings | None = None,
+) -> list[ChunkCut]:
+    """Chunks of a document in order; `start` and `end` refer to the pages joined by PAGE_BREAK."""
+    settings = settings or Settings()
+    text = PAGE_BREAK.join(page.text for page in pages)
+    starts = _page_starts(pages)
+    cuts: list[ChunkCut] = []
+    for group in _groups(_atoms(pages, starts, count, settings), settings):
+        start, end = group[0].start, group[-1].end
+        page = pages[bisect_right(starts, start) - 1].number
+        cuts.append(
+            ChunkCut(
+                index=len(cuts),
+                start=start,
+                end=end,
+                text=text[start:end],
+                page=page,
+                heading=_context(group),
+                tokens=sum(atom.tokens for atom in group),
+            )
+        )
+    return cuts
+
+
+def _page_starts(pages: Sequence[Page]) -> list[int]:
+    starts, at = [], 0
+    for page in pages:
+        starts.append(at)
+        at += len(page.text) + len(PAGE_BREAK)
+    return starts
+
+
+def _atoms(
+    pages: Sequence[Page], starts: Sequence[int], count: Callable[[str], int], settings: Settings
+) -> Iterator[_Atom]:
+    for page, offset in zip(pages, starts, strict=True):
+        for block in page.blocks:
+            yield from _block_atoms(page.text, block, offset, count, settings.size)
+
+
+def _block_atoms(
+    text: str, block: Block, offset: int, count: Callable[[str], int], size: int
+) -> Iterator[_Atom]:
+    whole = text[block.start : block.end]
+    # Rows and lines of code belong together; sentences are what running text may be cut between.
+    cut = _LINE if block.kind in {"table", "code", "list"} else _SENTENCE
+    header = _header_row(whole) if block.kind == "table" else ""
+    for start, end in _split(whole, cut, count, size):
+        yield _Atom(
+            start=offset + block.start + start,
+            end=offset + block.start + end,
+            tokens=max(1, count(whole[start:end])),
+            kind=block.kind,
+            path=block.heading,
+            header=header if start > 0 else "",
+        )
+
+
+def _header_row(table: str) -> str:
+    """The first line with more than one cell: a caption before it is no header."""
+    return next((line for line in table.split("\n") if " | " in line), "")[:400]
+
+
+def _split(
+    text: str, cut: re.Pattern[str], count: Callable[[str], int], size: int
+) -> Iterator[tuple[int, int]]:
+    """Spans without surrounding blanks, each of at most `size` tokens: by `cut`, else by words, else by length."""
+    for start, end in _spans(text, cut):
+        if count(text[start:end]) <= size:
+            yield start, end
+            continue
+        for first, last in _spans(text[start:end], _WORD):
+            if last - first <= _CHARACTERS:
+                yield start + first, start + last
+                continue
+            for at in range(first, last, _CHARACTERS):
+                yield start + at, start + min(at + _CHARACTERS, last)
+
+
+def _spans(text: str, cut: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    at = 0
+    for match in cut.finditer(text):
+        if text[at : match.start()].strip():
+            yield _trimmed(text, at, match.start())
+        at = match.end()
+    if text[at:].strip():
+        yield _trimmed(text, at, len(text))
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Without blanks at either end; the closing quote that a sentence mark leaves behind stays with it."""
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+
+
+def _groups(atoms: Iterator[_Atom], settings: Settings) -> Iterator[list[_Atom]]:
+    """Fill chunks up to `size`; end early before a heading, and carry the overlap of running text along."""
+    held: list[_Atom] = []
+    tokens = fresh = 0
+    for atom in atoms:
+        new_section = atom.kind == "heading" and bool(held) and held[-1].kind != "heading"
+        full = tokens + atom.tokens > settings.size
+        if fresh and (full or (new_section and tokens >= settings.small)):
+            yield held
+            held = [] if new_section else _overlap(held, atom, settings)
+            tokens, fresh = sum(a.tokens for a in held), 0
+            if tokens + atom.tokens > settings.size:
+                held, tokens = [], 0
+        held.append(atom)
+        tokens += atom.tokens
+        fresh += 1
+    if fresh:
+        yield held
+
+
+def _overlap(held: Sequence[_Atom], following: _Atom, settings: Settings) -> list[_Atom]:
+    if following.kind in {"table", "code"}:
+        return []
+    kept: list[_Atom] = []
+    room = settings.overlap
+    for atom in reversed(held):
+        if atom.tokens > room or atom.kind in {"table", "code"}:
+            break
+        kept.insert(0, atom)
+        room -= atom.tokens
+    # A whole chunk as overlap would never move on.
+    return kept if len(kept) < len(held) else []
+
+
+def _context(group: Sequence[_Atom]) -> str:
+    """The headings that all atoms share, and the header of a table that began in an earlier chunk."""
+    path = list(group[0].path)
+    for atom in group[1:]:
+        shared = 0
+        while shared < min(len(path), len(atom.path)) and path[shared] == atom.path[shared]:
+            shared += 1
+        del path[shared:]
+    # A heading that stands in the chunk itself need not be said twice.
+    if group[0].kind == "heading":
+        del path[max(0, len(group[0].path) - 1) :]
+    context = " › ".join(path)
+    header = group[0].header
+    return f"{context}\n{header}" if context and header else context or header
