@@ -109,6 +109,47 @@ def ask_with_messages(
     )
 
 
+def ask_draft(
+    *,
+    caller: Caller,
+    conversation_id: UUID | None,
+    team_id: UUID | None,
+    turn_id: UUID,
+    request_id: str,
+    text: str,
+    model: str | None,
+    collections: Sequence[UUID] | None,
+) -> Ask:
+    """What would be asked if the draft were sent now, in a conversation or as the first of a new one."""
+    if conversation_id is not None:
+        return ask_in_conversation(
+            caller=caller,
+            conversation_id=conversation_id,
+            turn_id=turn_id,
+            request_id=request_id,
+            text=text,
+            model=model,
+            collections=collections,
+        )
+    team = team_get(team_id or caller.default_team_id)
+    caller.require_spender(team.id)
+    chosen = _collections(caller, collections or ())
+    level = highest_level(team.level, *(c.level for c in chosen))
+    return Ask(
+        turn_id=turn_id,
+        request_id=request_id,
+        caller=caller,
+        team_id=team.id,
+        team_name=team.name,
+        targets=_targets(caller, model or "", level),
+        embedding=_embedding(level) if chosen else None,
+        question=text,
+        collections=tuple(c.id for c in chosen),
+        collection_names=tuple(c.name for c in chosen),
+        level=level,
+    )
+
+
 def models_for(caller: Caller) -> list[Target]:
     """One deployment for each public chat model that this caller may use, the preferred first."""
     seen: dict[str, Target] = {}

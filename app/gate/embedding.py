@@ -1,7 +1,6 @@
 """The embedder that retrieval is given by setting: prefixes put, calls reserved and booked."""
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -15,6 +14,7 @@ from app.common.models import uuid7
 from app.gate.services import Admission, embed_with, reserve
 from app.gate.types import CallPlan
 from inference_client.tokens import counter
+from inference_client.types import Embeddings
 from retrieval.types import Embedded, Role
 
 
@@ -43,26 +43,27 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object) -> Embedded:
     if isinstance(payer, Admission):
         answer = await payer.embed(prefixed, role=role)
     else:
-        answer = await _embed_for(payer, prefixed, role)
+        answer = await embed_plain(await run_db(embedding_target), prefixed, payer=_payer(payer))
     return Embedded(
         vectors=answer.vectors, model=answer.served_model or settings.EMBEDDING_MODEL, input_tokens=answer.usage.input_tokens
     )
 
 
-async def _embed_for(payer: object, texts: list[str], role: str) -> Any:
-    target = await run_db(embedding_target)
+async def embed_plain(target: Target, texts: list[str], *, payer: Payer, request_id: str = "") -> Embeddings:
+    """Embed texts exactly as they are, under a reservation of their own. Errors: BudgetExhausted, PartFailed."""
     count = counter(target.tokenizer).count
     plan = CallPlan(
         reservation_id=uuid7(),
-        payer=_payer(payer),
+        payer=payer,
         kind="embedding",
         targets=(target,),
         # Half again on top: the embedder's own tokenizer is not ours.
         input_tokens=sum(count(text) for text in texts) * 3 // 2 + len(texts) * 4,
+        request_id=request_id,
     )
     admission = await reserve(plan)
     try:
-        return await embed_with(target, texts, role=role, attempts=admission.attempts)
+        return await embed_with(target, texts, role="passage", attempts=admission.attempts)
     finally:
         await admission.end()
 

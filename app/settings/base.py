@@ -100,7 +100,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "socket_timeout": 15, "socket_connect_timeout": 3}
 CELERY_BEAT_SCHEDULE = {
-    "turns-sweep": {"task": "app.chat.tasks.turns_sweep", "schedule": 15.0},
+    "turns-sweep": {"task": "app.chat.tasks.turns_sweep", "schedule": 10.0},
     "reservations-sweep": {"task": "app.billing.tasks.reservations_sweep", "schedule": 30.0},
     "documents-requeue": {"task": "retrieval.tasks.documents_requeue_expired", "schedule": 20.0},
     "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
@@ -162,6 +162,10 @@ INFERENCE_URL = env.text("INFERENCE_URL")
 INFERENCE_API_KEY = env.text("INFERENCE_API_KEY")
 INFERENCE_KIND = env.text("INFERENCE_KIND", "openai")
 INFERENCE_MODEL = env.text("INFERENCE_MODEL")
+INFERENCE_CONTEXT_WINDOW = env.number("INFERENCE_CONTEXT_WINDOW", 0)
+"""Tokens; 0 when it is not known."""
+INFERENCE_SLOTS = env.number("INFERENCE_SLOTS", 8)
+INFERENCE_IS_DEMONSTRATION = env.flag("INFERENCE_IS_DEMONSTRATION")
 EMBEDDING_URL = env.text("EMBEDDING_URL")
 EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL", "multilingual-e5-small")

@@ -1,0 +1,83 @@
+"""Writes to conversations and feedback. A turn writes its own rows: see `app.chat.turn_rows`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from app.accounts.selectors import Caller, team_of, viewer_of
+from app.catalog.selectors import highest_level
+from app.chat.models import Conversation, Turn, TurnState
+from app.common.clock import now
+from app.common.errors import Conflict, InvalidInput, NotAllowed
+from retrieval.selectors import collections_resolve
+
+
+def conversation_create(
+    *,
+    caller: Caller,
+    team: UUID | None = None,
+    title: str = "",
+    model: str = "",
+    collections: Sequence[UUID] = (),
+    level: str = "public",
+) -> Conversation:
+    """A new conversation, paid by one of the caller's teams from now on.
+
+    Errors: NotFound naming an unknown or unreadable collection or team, NotAllowed for viewers and models.
+    """
+    payer = team_of(caller, team)
+    caller.require_spender(payer.id)
+    found = _checked(caller, model, collections)
+    return Conversation.objects.create(
+        team=payer,
+        owner_id=caller.user_id,
+        title=title,
+        model=model,
+        collections=[str(c) for c in found],
+        level=level,
+    )
+
+
+def conversation_update(*, caller: Caller, conversation: Conversation, changes: Mapping[str, Any]) -> Conversation:
+    """Change title, model, collections, level, pinned or archived.
+
+    Errors: NotFound, NotAllowed; InvalidInput when the level would be lowered.
+    """
+    values = dict(changes)
+    found = _checked(caller, values.get("model", ""), values.get("collections", ()))
+    if "collections" in values:
+        values["collections"] = [str(c) for c in found]
+    if "level" in values and highest_level(values["level"], conversation.level) != values["level"]:
+        raise InvalidInput(
+            f"The privacy level of a conversation is never lowered; it is {conversation.level}.",
+            detail={"field": "level"},
+        )
+    for name, value in values.items():
+        setattr(conversation, name, value)
+    conversation.save(update_fields=[*values, "updated_at"])
+    return conversation
+
+
+def _checked(caller: Caller, model: str, collections: Sequence[UUID]) -> list[UUID]:
+    """The collections' ids, once it is sure that the caller may use all of this."""
+    if model and caller.models_allowed is not None and model not in caller.models_allowed:
+        raise NotAllowed(f"This key may not use `{model}`.", detail={"models": sorted(caller.models_allowed)})
+    return [c.pk for c in collections_resolve(viewer_of(caller), list(collections))] if collections else []
+
+
+@transaction.atomic
+def conversation_delete(*, conversation: Conversation) -> None:
+    """Remove a conversation with its turns; ledger rows stay, they point at nobody. Errors: Conflict while a turn runs."""
+    Conversation.objects.select_for_update().get(id=conversation.id)
+    if Turn.objects.filter(conversation=conversation, state=TurnState.RUNNING).exists():
+        raise Conflict("An answer is still being written here. Stop it, then delete.", code="turn_running")
+    conversation.delete()
+
+
+def turn_feedback_set(*, turn: Turn, rating: str | None, comment: str = "") -> Turn:
+    """Keep what a reader thought of an answer; a rating of None takes it back."""
+    turn.feedback = None if rating is None else {"rating": rating, "comment": comment, "at": now().isoformat()}
+    turn.save(update_fields=["feedback"])
+    return turn

@@ -1,0 +1,96 @@
+"""Ending what a dead process left: its turns, with the text that was shown, and their reservations."""
+
+import json
+import logging
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+
+from app.billing import services as billing
+from app.billing.types import Attempt, Buckets
+from app.chat.models import Turn, TurnState
+from app.common.clock import now
+from app.common.money import money
+from app.common.redis_door import Unavailable, sync_redis
+from inference_client.tokens import counter
+
+log = logging.getLogger(__name__)
+
+STALE_SECONDS = 20
+"""Four missed pulses: the process that owned the turn is gone."""
+
+
+def turns_sweep() -> list[UUID]:
+    """End every running turn whose pulse stopped. Safe in several processes at once; returns what was ended."""
+    ended = []
+    stale = now() - timedelta(seconds=STALE_SECONDS)
+    for turn_id in Turn.objects.filter(state=TurnState.RUNNING, heartbeat_at__lt=stale).values_list("id", flat=True)[:200]:
+        if turn_interrupt(turn_id):
+            ended.append(turn_id)
+    return ended
+
+
+@transaction.atomic
+def turn_interrupt(turn_id: UUID) -> bool:
+    """End one turn as interrupted. False when somebody else did meanwhile."""
+    turn = Turn.objects.select_for_update(skip_locked=True).filter(id=turn_id, state=TurnState.RUNNING).first()
+    if turn is None:
+        return False
+    shown = _shown(turn_id)
+    # The fuller of what readers were sent and what the last pulse stored: text a screen had shown is never lost.
+    turn.answer = max(turn.answer, shown.get("text", ""), key=len)
+    turn.reasoning = max(turn.reasoning, shown.get("reasoning", ""), key=len)
+    turn.state, turn.finish_reason, turn.ended_at = TurnState.INTERRUPTED, "interrupted", now()
+    turn.usage = _settle(turn, called="generating" in shown or bool(turn.answer or turn.reasoning))
+    turn.save(update_fields=["answer", "reasoning", "state", "finish_reason", "ended_at", "usage"])
+    log.warning("A turn whose process died was ended.", extra={"data": {"turn_id": str(turn_id)}})
+    return True
+
+
+def _shown(turn_id: UUID) -> dict[str, str]:
+    """What the stored events had told readers: text, reasoning, and `generating` when the model had begun."""
+    try:
+        entries = sync_redis().xrange(f"turn:{turn_id}:events")
+    except Unavailable:
+        return {}
+    told: dict[str, str] = {}
+    for _, fields in entries:
+        name = fields[b"n"].decode()
+        data = json.loads(fields[b"f"].split(b"data: ", 1)[1])
+        if name == "delta":
+            for kind in ("text", "reasoning"):
+                told[kind] = told.get(kind, "") + data.get(kind, "")
+        elif name == "status" and data.get("phase") == "generating":
+            told["generating"] = "yes"
+    return told
+
+
+def _settle(turn: Turn, *, called: bool) -> dict[str, object] | None:
+    """Book the broken call by our own count when the model had begun, else give the hold back."""
+    if turn.reservation_id is None:
+        return None
+    if not called:
+        billing.reservation_release(reservation_id=turn.reservation_id)
+        return None
+    tokens = counter(turn.estimate.get("tokenizer", "o200k_base"))
+    given = turn.estimate["input_tokens"]["total"]["expected"]
+    attempt = Attempt(
+        outcome="failed",
+        buckets=Buckets(input=given, output=tokens.count(turn.answer), reasoning=tokens.count(turn.reasoning)),
+        source="local",
+        estimated=True,
+        estimate_reason="sweeper",
+        deployment_id=turn.deployment_id,
+        tokenizer=tokens.name,
+        error="ProcessDied",
+    )
+    settled = billing.reservation_settle(reservation_id=turn.reservation_id, attempts=(attempt,))
+    return {
+        "input_tokens": settled.input_tokens,
+        "output_tokens": settled.output_tokens,
+        "cached_input_tokens": 0,
+        "reasoning_tokens": attempt.buckets.reasoning,
+        "estimated": True,
+        "price": money(settled.price, settled.currency),
+    }

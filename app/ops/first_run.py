@@ -1,0 +1,128 @@
+"""What an installation begins with: an administrator, budgets, the servers with a visible price, and the handbook."""
+
+import secrets
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+
+from app.accounts.models import ApiKey, User
+from app.accounts.selectors import ALL_SCOPES
+from app.accounts.services import key_create, user_create
+from app.billing.selectors import price_current
+from app.billing.services import bootstrap_defaults, price_set
+from app.billing.types import Rate
+from app.catalog.models import Deployment
+from app.catalog.services import backend_put, deployment_put
+from retrieval.models import Collection, Document
+from retrieval.services import collection_create, document_create
+
+ADMIN_EMAIL = "admin@tessera.local"
+HANDBOOK = "Tessera handbook"
+HANDBOOK_DIR = Path(settings.BASE_DIR) / "docs" / "handbook"
+
+_LOCAL_PRICE = (
+    Rate(component="input", price=Decimal("0.10")),
+    Rate(component="output", price=Decimal("0.40")),
+)
+"""Per million tokens, in the installation's currency: low, but visible, so that every meter shows something real."""
+_EMBEDDING_PRICE = (Rate(component="input", price=Decimal("0.01")),)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRun:
+    """What was made. Password and key are plain only when they were made just now."""
+
+    admin_email: str
+    admin_password: str | None
+    api_key: str | None
+
+
+@transaction.atomic
+def prepare() -> FirstRun:
+    """Make what is missing; an existing installation keeps what its people changed. Safe to repeat."""
+    bootstrap_defaults()
+    _servers()
+    admin, password = _admin()
+    key = None
+    if not ApiKey.objects.filter(user=admin, name="first run").exists():
+        assert admin.default_team_id is not None  # noqa: S101 - user_create always makes a personal team
+        _, key = key_create(
+            name="first run", team_id=admin.default_team_id, user_id=admin.id, scopes=[*ALL_SCOPES, "staff"]
+        )
+    _handbook(admin)
+    return FirstRun(admin.email, password, key)
+
+
+def _admin() -> tuple[User, str | None]:
+    existing = User.objects.filter(is_staff=True).order_by("id").first()
+    if existing is not None:
+        return existing, None
+    password = secrets.token_urlsafe(15)
+    return user_create(email=ADMIN_EMAIL, password=password, name="Administrator", is_staff=True), password
+
+
+def _servers() -> None:
+    """The servers named by the settings. Addresses and keys are brought up to date at every start."""
+    if settings.INFERENCE_URL:
+        external = "INFERENCE_URL" in settings.EXTERNAL
+        backend = backend_put(
+            name="Chat server" if external else "Embedded chat server",
+            kind=settings.INFERENCE_KIND,
+            base_url=settings.INFERENCE_URL,
+            api_key=settings.INFERENCE_API_KEY,
+        )
+        name = settings.INFERENCE_MODEL or "demonstration"
+        row, _ = deployment_put(
+            backend=backend,
+            upstream_model=name,
+            purpose=Deployment.Purpose.CHAT,
+            public_name=name,
+            price_key=f"chat/{name}",
+            context_window=settings.INFERENCE_CONTEXT_WINDOW or None,
+            slots=settings.INFERENCE_SLOTS,
+            is_demonstration=settings.INFERENCE_IS_DEMONSTRATION,
+            priority=10 if external else 0,
+        )
+        _price(row.price_key, _LOCAL_PRICE)
+    if settings.EMBEDDING_URL:
+        backend = backend_put(
+            name="Embedding server" if "EMBEDDING_URL" in settings.EXTERNAL else "Embedded embedding server",
+            kind="openai",
+            base_url=settings.EMBEDDING_URL,
+            api_key=settings.EMBEDDING_API_KEY,
+        )
+        row, _ = deployment_put(
+            backend=backend,
+            upstream_model=settings.EMBEDDING_MODEL,
+            purpose=Deployment.Purpose.EMBEDDING,
+            public_name=settings.EMBEDDING_MODEL,
+            price_key=f"embedding/{settings.EMBEDDING_MODEL}",
+        )
+        _price(row.price_key, _EMBEDDING_PRICE)
+
+
+def _price(price_key: str, rates: tuple[Rate, ...]) -> None:
+    if price_current(price_key) is None:
+        price_set(price_key=price_key, rates=rates, approved_by="first run", source="first run")
+
+
+def _handbook(admin: User) -> None:
+    """The handbook as a first collection, so that the first question can be answered. Read once, never overwritten."""
+    if Collection.objects.filter(name=HANDBOOK).exists() or not HANDBOOK_DIR.is_dir():
+        return
+    assert admin.default_team_id is not None  # noqa: S101 - as above
+    collection = collection_create(
+        name=HANDBOOK, team_id=admin.default_team_id, level="public", created_by=f"user:{admin.id}"
+    )
+    for path in sorted(HANDBOOK_DIR.glob("*.md")):
+        document_create(collection=collection, name=path.name, content=path.read_bytes(), created_by=f"user:{admin.id}")
+
+
+def handbook_waiting() -> list[Document]:
+    """Documents of the handbook that are neither ready nor failed yet."""
+    return list(
+        Document.objects.filter(collection__name=HANDBOOK).exclude(status__in=["ready", "failed", "cancelled"])
+    )

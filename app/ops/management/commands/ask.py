@@ -1,0 +1,112 @@
+"""`manage.py ask "question" [--collection NAME]`: one turn in the terminal, on the same path as the chat."""
+
+import asyncio
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from app.accounts.models import User
+from app.accounts.selectors import Caller, caller_by_user
+from app.chat.asking import ask_in_conversation
+from app.chat.events import TurnEvent
+from app.chat.models import Conversation
+from app.chat.runs import runs
+from app.chat.turn import take_turn
+from app.chat.types import Ask
+from app.common.errors import AppError
+from app.common.models import uuid7
+from app.gate.clients import client_close
+from retrieval.errors import RetrievalError
+from retrieval.selectors import collection_named, collections_readable
+from retrieval.types import Viewer
+
+
+class Command(BaseCommand):
+    """Streams the answer, then names its sources and its price."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("question")
+        parser.add_argument("--collection", action="append", default=[], metavar="NAME", help="search only this one")
+        parser.add_argument("--model", help="a public model name; default: the installation's first")
+        parser.add_argument("--as", dest="email", help="the person who asks; default: the first administrator")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            ask = _gather(options)
+        except (AppError, RetrievalError) as exc:
+            raise CommandError(exc.message) from exc
+        failed = asyncio.run(self._run(ask))
+        if failed:
+            raise CommandError(failed)
+
+    async def _run(self, ask: Ask) -> str | None:
+        run = runs().start(ask.turn_id, lambda run: take_turn(ask, run), replayable=False)
+        sources: list[dict[str, Any]] = []
+        try:
+            async for batch in run.log.follow():
+                for event in batch:
+                    if event.name == "sources":
+                        sources = event.data["items"]
+                    self._show(event, sources)
+            if run.task is not None:
+                await run.task
+        finally:
+            await client_close()
+        return run.failure.message if run.failure else None
+
+    def _show(self, event: TurnEvent, sources: list[dict[str, Any]]) -> None:
+        """Text to standard output, everything about it to standard error."""
+        match event.name:
+            case "turn":
+                for notice in event.data["notices"]:
+                    self.stderr.write(f"note: {notice['message']}")
+            case "notice":
+                self.stderr.write(f"note: {event.data['message']}")
+            case "quotes":
+                for quote in event.data["items"]:
+                    self.stdout.write(f"  “{quote['text']}” [{quote['n']}]")
+                self.stdout.write("")
+            case "delta":
+                sys.stdout.write(event.data.get("text", ""))
+                sys.stdout.flush()
+            case "usage":
+                self._after(event.data, sources)
+
+    def _after(self, usage: dict[str, Any], sources: list[dict[str, Any]]) -> None:
+        self.stdout.write("\n")
+        for source in sources:
+            page = f", page {source['page']}" if source["page"] else ""
+            self.stdout.write(f"[{source['n']}] {source['title']}{page}")
+        price = usage["price"]
+        cost = f"{price['amount']} {price['currency']}" if price else "price unknown"
+        mark = "≈ " if usage["estimated"] else ""
+        self.stdout.write(f"{mark}{usage['input_tokens']} tokens in, {usage['output_tokens']} out, {cost}")
+
+
+def _gather(options: dict[str, Any]) -> Ask:
+    caller = _caller(options["email"])
+    viewer = Viewer(caller.principals)
+    chosen = [collection_named(viewer, name) for name in options["collection"]] or list(collections_readable(viewer))
+    conversation = Conversation.objects.create(
+        team_id=caller.default_team_id, owner_id=caller.user_id, title=options["question"][:60]
+    )
+    return ask_in_conversation(
+        caller=caller,
+        conversation_id=conversation.id,
+        turn_id=uuid7(),
+        request_id=str(uuid7()),
+        text=options["question"],
+        model=options["model"],
+        collections=[c.id for c in chosen],
+    )
+
+
+def _caller(email: str | None) -> Caller:
+    people = User.objects.filter(is_active=True).order_by("id")
+    user = people.filter(email=email.lower()).first() if email else people.filter(is_staff=True).first()
+    if user is None:
+        raise CommandError("Nobody to ask as: run `manage.py first_run`, or give --as with somebody's e-mail.")
+    return caller_by_user(user)

@@ -1,0 +1,74 @@
+"""`manage.py ingest PATH… --collection NAME`: put files, or all files of folders, into a collection."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from app.accounts.models import User
+from app.accounts.selectors import caller_by_user
+from retrieval.errors import RetrievalError
+from retrieval.models import Collection, Document
+from retrieval.selectors import collection_named
+from retrieval.services import collection_create, document_create, document_ingest
+from retrieval.types import Viewer
+
+
+class Command(BaseCommand):
+    """Reads, chunks and embeds here and now, a line a file; one bad file never stops the others."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("paths", nargs="+", type=Path)
+        parser.add_argument("--collection", required=True, metavar="NAME", help="made when it does not exist")
+        parser.add_argument("--as", dest="email", help="the person who uploads; default: the first administrator")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = _person(options["email"])
+        caller = caller_by_user(user)
+        principal = f"user:{user.id}"
+        try:
+            collection = collection_named(Viewer(caller.principals), options["collection"])
+        except RetrievalError:
+            collection = collection_create(
+                name=options["collection"], team_id=caller.default_team_id, created_by=principal
+            )
+        failed = sum(not self._one(collection, path, principal) for path in _files(options["paths"]))
+        if failed:
+            raise CommandError(f"{failed} {'file' if failed == 1 else 'files'} could not be read; the reasons stand above.")
+
+    def _one(self, collection: Collection, path: Path, principal: str) -> bool:
+        try:
+            with path.open("rb") as content:
+                document, created = document_create(
+                    collection=collection, name=path.name, content=content, created_by=principal
+                )
+            if created or document.status != "ready":
+                document_ingest(document.id)
+        except (OSError, RetrievalError) as exc:
+            self.stderr.write(f"failed  {path.name}: {getattr(exc, 'message', exc)}")
+            return False
+        document = Document.objects.get(id=document.id)
+        if document.status != "ready":
+            self.stderr.write(f"{document.status}  {path.name}: {document.error}")
+            return False
+        self.stdout.write(f"ready   {path.name}{'' if created else ' (already there)'}")
+        return True
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise CommandError(f"There is no {path}.")
+        found += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    return found
+
+
+def _person(email: str | None) -> User:
+    people = User.objects.filter(is_active=True).order_by("id")
+    user = people.filter(email=email.lower()).first() if email else people.filter(is_staff=True).first()
+    if user is None:
+        raise CommandError("Nobody to upload as: run `manage.py first_run`, or give --as with somebody's e-mail.")
+    return user
