@@ -8,9 +8,10 @@ from django.core.asgi import get_asgi_application
 
 django_application = get_asgi_application()
 
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+
 from app.api.stream.handler import handle, route
 from app.api.stream.lifespan import lifespan
-from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 
 
 async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

@@ -40,12 +40,20 @@ class TokenCounter:
 
     name: str
     _encode: Callable[[str], int] = field(repr=False)
+    _decode: Callable[[list[int]], str] = field(repr=False)
     exact_models: tuple[str, ...] = ()
     """Beginnings of the names of models whose own tokenizer this is."""
 
     def count(self, text: str) -> int:
         """Tokens in `text`. Words that are special to a model count as plain text."""
         return self._encode(text)
+
+    def decode(self, tokens: list[int]) -> str:
+        """The text of token ids. Raises LookupError for an id this encoding does not have."""
+        try:
+            return self._decode(tokens)
+        except (KeyError, OverflowError) as exc:
+            raise LookupError(f"{self.name} has no such token id.") from exc
 
     def exact_for(self, model: str) -> bool:
         """Whether this is the tokenizer of `model` itself; otherwise a count is an estimate."""
@@ -90,7 +98,7 @@ def _load(name: str) -> TokenCounter:
             len(encoding.encode_ordinary(text[at : at + _SLICE])) for at in range(0, len(text), _SLICE)
         )
 
-    return TokenCounter(name, count, _O200K if name == "o200k_base" else _CL100K)
+    return TokenCounter(name, count, encoding.decode, _O200K if name == "o200k_base" else _CL100K)
 
 
 def _ranks(url: str, expected_hash: str) -> dict[bytes, int]:

@@ -49,7 +49,9 @@ class User(BaseModel, AbstractBaseUser, PermissionsMixin):
     name = models.CharField(max_length=200, blank=True)
     is_staff = models.BooleanField(default=False)
     is_active = models.BooleanField(default=True)
-    default_team = models.ForeignKey("Team", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    default_team = models.ForeignKey(
+        "Team", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
     account_id = models.UUIDField(default=uuid4, unique=True, editable=False)
     """Random, so that erasing the person leaves ledger rows that point at nobody."""
 

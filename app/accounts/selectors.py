@@ -9,6 +9,7 @@ from django.db.models import Q
 from app.accounts.models import ApiKey, Membership, Role, Team, User, principals_of
 from app.common.clock import now
 from app.common.errors import NotAllowed, NotFound
+from retrieval.types import Viewer
 
 SPENDING_ROLES = (Role.MEMBER, Role.ADMIN, Role.OWNER)
 MANAGING_ROLES = (Role.ADMIN, Role.OWNER)
@@ -42,7 +43,9 @@ class Caller:
     def require_scope(self, scope: str) -> None:
         """Errors: NotAllowed when the key was not given this scope."""
         if scope not in self.scopes:
-            raise NotAllowed(f"This key lacks the scope `{scope}`. Make a key that has it, or ask who gave you this one.")
+            raise NotAllowed(
+                f"This key lacks the scope `{scope}`. Make a key that has it, or ask who gave you this one."
+            )
 
     def require_spender(self, team_id: UUID) -> None:
         """Errors: NotFound for a stranger, NotAllowed for a viewer."""
@@ -50,7 +53,9 @@ class Caller:
         if role is None:
             raise NotFound("There is no such team, or you are not in it.")
         if role not in SPENDING_ROLES:
-            raise NotAllowed("Viewers cannot spend the team's money. An admin of the team can make you a member.")
+            raise NotAllowed(
+                "Viewers cannot spend the team's money. An admin of the team can make you a member."
+            )
 
     def require_manager(self, team_id: UUID) -> None:
         """Errors: NotFound for a stranger, NotAllowed below admin."""
@@ -118,10 +123,33 @@ def _roles(user_id: UUID | None) -> list[tuple[UUID, str]]:
     return list(Membership.objects.filter(user_id=user_id).order_by("id").values_list("team_id", "role"))
 
 
+def viewer_of(caller: Caller) -> Viewer:
+    """The caller as retrieval sees one: team grants to write and to manage count where the role allows it."""
+    person = {f"user:{caller.user_id}"} if caller.user_id else set()
+
+    def teams(roles: tuple[Role, ...]) -> frozenset[str]:
+        return frozenset(person | {f"team:{team}" for team, role in caller.roles if role in roles})
+
+    return Viewer(caller.principals, writing=teams(SPENDING_ROLES), managing=teams(MANAGING_ROLES))
+
+
 def teams_of(caller: Caller) -> list[Team]:
     """The caller's teams, oldest membership first."""
     by_id = Team.objects.in_bulk([team for team, _ in caller.roles])
     return [by_id[team] for team, _ in caller.roles if team in by_id]
+
+
+def user_of(caller: Caller) -> User | None:
+    """The person behind a caller; None for a key of a team."""
+    return User.objects.get(id=caller.user_id) if caller.user_id else None
+
+
+def team_of(caller: Caller, team_id: UUID | None) -> Team:
+    """One of the caller's teams, the paying one when none is named. Errors: NotFound for any other."""
+    wanted = team_id or caller.default_team_id
+    if caller.role_in(wanted) is None:
+        raise NotFound("There is no such team, or you are not in it.")
+    return team_get(wanted)
 
 
 def team_get(team_id: UUID) -> Team:
@@ -136,7 +164,9 @@ def keys_of(caller: Caller) -> list[ApiKey]:
     """The caller's own keys and, for admins, those of their teams; newest first; revoked ones left out."""
     managed = [team for team, role in caller.roles if role in MANAGING_ROLES]
     mine = Q(user_id=caller.user_id) if caller.user_id else Q(id=caller.key_id)
-    return list(ApiKey.objects.filter(mine | Q(team_id__in=managed, user=None), revoked_at=None).order_by("-id")[:200])
+    return list(
+        ApiKey.objects.filter(mine | Q(team_id__in=managed, user=None), revoked_at=None).order_by("-id")[:200]
+    )
 
 
 def key_get(caller: Caller, key_id: UUID) -> ApiKey:

@@ -1,7 +1,7 @@
 """Writes to people, teams and keys."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ KEY_PREFIX = "tsr_"
 def user_create(*, email: str, password: str | None, name: str = "", is_staff: bool = False) -> User:
     """A person with a personal team of their own, which is their default payer."""
     user = User.objects.create_user(email, password, name=name, is_staff=is_staff, is_superuser=is_staff)
-    team = team_create(name=f"{name or email.split('@')[0]} (personal)", owner=user, is_personal=True)
+    team = team_create(name=f"{name or email.split('@', maxsplit=1)[0]} (personal)", owner=user, is_personal=True)
     user.default_team = team
     user.save(update_fields=["default_team"])
     return user
@@ -68,6 +68,14 @@ def key_create(
         budget=budget,
     )
     return row, plain
+
+
+def key_update(*, key: ApiKey, changes: Mapping[str, Any]) -> ApiKey:
+    """Change fields of a key: name, scopes, models_allowed, expires_at, budget."""
+    for field, value in changes.items():
+        setattr(key, field, value)
+    key.save(update_fields=list(changes))
+    return key
 
 
 def key_revoke(*, key: ApiKey) -> None:

@@ -62,7 +62,9 @@ class Deployment(BaseModel):
     class Meta:
         indexes = (models.Index(fields=["public_name", "purpose"]),)
         constraints = (
-            models.UniqueConstraint(fields=["backend", "upstream_model", "purpose"], name="one_deployment_per_model"),
+            models.UniqueConstraint(
+                fields=["backend", "upstream_model", "purpose"], name="one_deployment_per_model"
+            ),
         )
 
     def __str__(self) -> str:

@@ -13,13 +13,20 @@ def backend_put(
 ) -> Backend:
     """Add a server, or bring the one of that name up to date (its URL and key change with every embedded start)."""
     row = Backend.objects.filter(name=name).first() or Backend(name=name)
-    row.kind, row.base_url, row.leaves_premises, row.region = kind, base_url.rstrip("/"), leaves_premises, region
+    row.kind, row.base_url, row.leaves_premises, row.region = (
+        kind,
+        base_url.rstrip("/"),
+        leaves_premises,
+        region,
+    )
     row.set_api_key(api_key)
     row.save()
     return row
 
 
-def deployment_put(*, backend: Backend, upstream_model: str, purpose: str, **fields: Any) -> tuple[Deployment, bool]:
+def deployment_put(
+    *, backend: Backend, upstream_model: str, purpose: str, **fields: Any
+) -> tuple[Deployment, bool]:
     """Add a model of a server; an existing one keeps what an administrator changed. Returns (row, created)."""
     return Deployment.objects.get_or_create(
         backend=backend, upstream_model=upstream_model, purpose=purpose, defaults=fields

@@ -8,8 +8,9 @@ from app.accounts.models import Team
 from app.accounts.selectors import Caller, team_get
 from app.catalog.models import Deployment
 from app.catalog.selectors import Target, highest_level, targets, targets_named
-from app.chat.models import Conversation, Turn
+from app.chat.models import Turn
 from app.chat.prompting import last_question
+from app.chat.selectors import conversation_get
 from app.chat.types import Ask, Options, Pair
 from app.common.cache import remembered
 from app.common.errors import NotAllowed, NotFound, PartFailed
@@ -24,16 +25,6 @@ NEWEST = "newest"
 _cached_targets = remembered(1.0)(targets)
 _cached_named = remembered(1.0)(targets_named)
 _cached_team = remembered(5.0)(team_get)
-
-
-def conversation_get(caller: Caller, conversation_id: UUID) -> Conversation:
-    """The caller's own conversation. Errors: NotFound, also for somebody else's."""
-    row = Conversation.objects.filter(
-        id=conversation_id, owner_id=caller.user_id, team_id__in=[team for team, _ in caller.roles]
-    ).first()
-    if row is None:
-        raise NotFound("There is no such conversation, or it is not yours.")
-    return row
 
 
 def ask_in_conversation(
@@ -52,7 +43,9 @@ def ask_in_conversation(
     conversation = conversation_get(caller, conversation_id)
     caller.require_spender(conversation.team_id)
     team = team_get(conversation.team_id)
-    chosen = _collections(caller, collections if collections is not None else [UUID(c) for c in conversation.collections])
+    chosen = _collections(
+        caller, collections if collections is not None else [UUID(c) for c in conversation.collections]
+    )
     level = highest_level(conversation.level, team.level, *(c.level for c in chosen))
     parent_id, history = _branch(conversation.id, parent)
     return Ask(
@@ -163,7 +156,9 @@ def _targets(caller: Caller, model: str, level: str) -> tuple[Target, ...]:
     if not model:
         usable = models_for(caller)
         if not usable:
-            raise PartFailed("chat server", "No model is set up yet. An administrator can connect one.", retry_after=None)
+            raise PartFailed(
+                "chat server", "No model is set up yet. An administrator can connect one.", retry_after=None
+            )
         model = usable[0].public_name
     if caller.models_allowed is not None and model not in caller.models_allowed:
         raise NotAllowed(f"This key may not use `{model}`.", detail={"models": sorted(caller.models_allowed)})
@@ -213,5 +208,3 @@ def _branch(conversation_id: UUID, parent: UUID | str | None) -> tuple[UUID | No
             pairs.append(Pair(row["question"], row["answer"]))
         at = row["parent_id"]
     return (parent if isinstance(parent, UUID) else None), tuple(reversed(pairs))
-
-

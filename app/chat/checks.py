@@ -26,7 +26,9 @@ class Verdict:
 def check_input(question: str) -> tuple[Verdict, ...]:
     """Refuse what is no question. Errors: InvalidInput naming the field."""
     if not question.strip():
-        raise InvalidInput("The question is empty. Write one and send again.", detail={"fields": {"text": ["empty"]}})
+        raise InvalidInput(
+            "The question is empty. Write one and send again.", detail={"fields": {"text": ["empty"]}}
+        )
     if len(question) > MAX_QUESTION_CHARS:
         raise InvalidInput(
             f"The question has {len(question):,} characters; {MAX_QUESTION_CHARS:,} is the most. "
@@ -36,11 +38,17 @@ def check_input(question: str) -> tuple[Verdict, ...]:
     return (Verdict("question", "1"),)
 
 
-def redact(messages: Sequence[Message], *, leaves_premises: bool) -> tuple[tuple[Message, ...], tuple[Verdict, ...]]:
+def redact(
+    messages: Sequence[Message], *, leaves_premises: bool
+) -> tuple[tuple[Message, ...], tuple[Verdict, ...]]:
     """What may leave for the chosen deployment: the messages as they go out, byte for byte."""
     return tuple(messages), (Verdict("redaction", "1", code="leaves_premises" if leaves_premises else ""),)
 
 
 def check_output(text: str) -> tuple[Verdict, ...]:
     """Look at a finished answer before it is stored."""
-    return (Verdict("answer", "1", "pass" if text.strip() else "flag", code="" if text.strip() else "empty_answer"),)
+    return (
+        Verdict(
+            "answer", "1", "pass" if text.strip() else "flag", code="" if text.strip() else "empty_answer"
+        ),
+    )

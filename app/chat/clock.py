@@ -37,5 +37,7 @@ class StageClock:
         first = self.first_token_at
         figures["ttft_ms"] = None if first is None else round((first - self.began) * 1e3, 2)
         writing = None if first is None else end - first
-        figures["tokens_per_second"] = round(output_tokens / writing, 1) if output_tokens and writing else None
+        figures["tokens_per_second"] = (
+            round(output_tokens / writing, 1) if output_tokens and writing else None
+        )
         return figures

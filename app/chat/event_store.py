@@ -53,7 +53,9 @@ class EventStore:
                 self.available = True
             except Unavailable:
                 if self.available:
-                    log.warning("The broker does not answer: running turns cannot be replayed until it is back.")
+                    log.warning(
+                        "The broker does not answer: running turns cannot be replayed until it is back."
+                    )
                 self.available = False
                 self._queue.clear()
 

@@ -43,8 +43,12 @@ class Turn(BaseModel):
     conversation = models.ForeignKey(Conversation, null=True, on_delete=models.CASCADE, related_name="turns")
     """Null for a stateless `/v1` call that searched documents: kept so that its sources can be checked."""
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
-    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="children")
-    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.CASCADE, related_name="children"
+    )
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
     question = models.TextField()
     answer = models.TextField(blank=True)
     reasoning = models.TextField(blank=True)

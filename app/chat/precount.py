@@ -131,7 +131,13 @@ def estimate(
     if kept < len(history):
         dropped = len(history) - kept
         left_out = (f"{dropped} earlier {'question' if dropped == 1 else 'questions'} with their answers",)
-        notices.append({"code": "history_trimmed", "message": f"Left out to fit the window: {left_out[0]}.", "pairs": dropped})
+        notices.append(
+            {
+                "code": "history_trimmed",
+                "message": f"Left out to fit the window: {left_out[0]}.",
+                "pairs": dropped,
+            }
+        )
     return Estimate(
         tokenizer=tokenizer,
         count=count,

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.conf import settings
 
-from app.billing.pricing import for_display, hold_amount
 from app.billing.pricing import dearest as dearest_tiers
+from app.billing.pricing import for_display, hold_amount
 from app.billing.selectors import limits_remaining, price_current
 from app.billing.types import LimitState
 from app.chat.planning import estimate_of, payer_of
@@ -54,7 +54,9 @@ def _dearest(ask: Ask, input_tokens: int, output_tokens: int) -> Decimal | None:
     amounts = []
     for price_key in dict.fromkeys(target.price_key for target in ask.targets):
         price = price_current(price_key, team_id=ask.team_id)
-        amount = price and hold_amount(dearest_tiers(price.rates), input_tokens=input_tokens, output_tokens=output_tokens)
+        amount = price and hold_amount(
+            dearest_tiers(price.rates), input_tokens=input_tokens, output_tokens=output_tokens
+        )
         if amount is None:
             return None
         amounts.append(for_display(amount))

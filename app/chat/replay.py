@@ -1,21 +1,7 @@
-"""A turn for somebody who comes back to it: whose it is, and its events once the live ones are gone."""
+"""A turn for somebody who comes back to it: its events once the live ones are gone."""
 
-from uuid import UUID
-
-from app.accounts.selectors import Caller
 from app.chat.events import MAX_DELTA_CHARS, TurnEvent
 from app.chat.models import Turn, TurnState
-from app.common.errors import NotFound
-
-
-def turn_owned(caller: Caller, turn_id: UUID) -> Turn:
-    """A turn that this caller asked. Errors: NotFound, also for somebody else's."""
-    row = Turn.objects.filter(
-        id=turn_id, asked_by_id=caller.user_id, team_id__in=[team for team, _ in caller.roles]
-    ).first()
-    if row is None:
-        raise NotFound("There is no such turn, or it is not yours.")
-    return row
 
 
 def ended_frames(turn: Turn) -> bytes:

@@ -55,7 +55,12 @@ class StopSignal:
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         task, self._task = self._task, None
-        if self.reason is not None and task is not None and kind is asyncio.CancelledError and task.uncancel() == 0:
+        if (
+            self.reason is not None
+            and task is not None
+            and kind is asyncio.CancelledError
+            and task.uncancel() == 0
+        ):
             raise Stopped(self.reason) from exc
 
 
@@ -104,7 +109,10 @@ class Runs:
             await work(run)
         finally:
             if not run.log.ended:
-                run.log.emit("error", {"code": "internal", "message": "This turn ended without an answer.", "retryable": True})
+                run.log.emit(
+                    "error",
+                    {"code": "internal", "message": "This turn ended without an answer.", "retryable": True},
+                )
             asyncio.get_running_loop().call_later(KEEP_SECONDS, self._by_id.pop, run.log.turn_id, None)
 
     def get(self, turn_id: UUID) -> Run | None:

@@ -6,7 +6,8 @@ from statistics import median
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Left
 
 from app.accounts.selectors import Caller, viewer_of
 from app.billing.selectors import price_current
@@ -16,6 +17,8 @@ from app.common.clock import now
 from app.common.errors import NotFound
 from retrieval.selectors import collections_readable
 
+TITLE_CHARS = 80
+"""An untitled conversation is shown by the beginning of its first question."""
 MEASURED_TURNS = 50
 FRESH = timedelta(minutes=10)
 
@@ -23,7 +26,12 @@ FRESH = timedelta(minutes=10)
 def conversations_of(caller: Caller) -> QuerySet[Conversation]:
     """The caller's own conversations, in teams they are in; for a key of a team, those the team's keys made."""
     teams = [team for team, _ in caller.roles]
-    return Conversation.objects.filter(owner_id=caller.user_id, team_id__in=teams).select_related("team")
+    first = Turn.objects.filter(conversation=OuterRef("pk")).order_by("id").values("question")[:1]
+    return (
+        Conversation.objects.filter(owner_id=caller.user_id, team_id__in=teams)
+        .select_related("team")
+        .annotate(first_question=Left(Subquery(first), TITLE_CHARS))
+    )
 
 
 def conversation_get(caller: Caller, conversation_id: UUID) -> Conversation:
@@ -38,7 +46,7 @@ def turns_of(caller: Caller) -> QuerySet[Turn]:
     """Turns of the caller's conversations, and the caller's own without one (`/v1` with documents)."""
     teams = [team for team, _ in caller.roles]
     without = Q(conversation=None, asked_by_id=caller.user_id, team_id__in=teams)
-    return Turn.objects.filter(Q(conversation__in=conversations_of(caller)) | without)
+    return Turn.objects.filter(Q(conversation__in=conversations_of(caller).values("pk")) | without)
 
 
 def turn_get(caller: Caller, turn_id: UUID) -> Turn:
@@ -62,7 +70,11 @@ def sources_of(caller: Caller, turn_ids: Sequence[UUID]) -> Mapping[UUID, list[d
     rows = list(SentPassage.objects.filter(turn_id__in=turn_ids).order_by("turn_id", "number"))
     asked = {row.collection_id for row in rows}
     viewer = viewer_of(caller)
-    readable = set(collections_readable(viewer).filter(pk__in=asked).values_list("pk", flat=True)) if asked else set()
+    readable = (
+        set(collections_readable(viewer).filter(pk__in=asked).values_list("pk", flat=True))
+        if asked
+        else set()
+    )
     by_turn: dict[UUID, list[dict[str, Any]]] = {turn_id: [] for turn_id in turn_ids}
     for row in rows:
         by_turn[row.turn_id].append(_source(row) if row.collection_id in readable else _blanked(row))
@@ -70,14 +82,31 @@ def sources_of(caller: Caller, turn_ids: Sequence[UUID]) -> Mapping[UUID, list[d
 
 
 def _source(row: SentPassage) -> dict[str, Any]:
-    names = ("passage_id", "document_id", "document_version", "collection_id", "title", "page", "heading", "start", "end")
+    names = (
+        "passage_id",
+        "document_id",
+        "document_version",
+        "collection_id",
+        "title",
+        "page",
+        "heading",
+        "start",
+        "end",
+    )
     shown = {name: getattr(row, name) for name in (*names, "text", "sha256", "score", "cited", "warnings")}
     return {"n": row.number, **shown, "readable": True, "reason": None}
 
 
 def _blanked(row: SentPassage) -> dict[str, Any]:
     """Number and hash stay, so that the answer's marks still count; whatever tells of the content goes."""
-    hidden = {"title": "A document you may not read now", "page": None, "heading": "", "start": 0, "end": 0, "text": ""}
+    hidden = {
+        "title": "A document you may not read now",
+        "page": None,
+        "heading": "",
+        "start": 0,
+        "end": 0,
+        "text": "",
+    }
     return _source(row) | hidden | {"warnings": [], "readable": False, "reason": "no_access"}
 
 
@@ -107,6 +136,8 @@ def _question(turn: Turn) -> dict[str, Any]:
 
 def _answer(turn: Turn, sources: list[dict[str, Any]]) -> dict[str, Any]:
     usage = turn.usage or {}
+    # A quote is the passage's own words.
+    hidden = {source["n"] for source in sources if not source["readable"]}
     return _EMPTY | {
         "id": str(turn.id),
         "turn_id": turn.id,
@@ -119,9 +150,11 @@ def _answer(turn: Turn, sources: list[dict[str, Any]]) -> dict[str, Any]:
         "model": turn.model,
         "usage": turn.usage,
         "price": usage.get("price"),
-        "timing": {"ttft_ms": None, "total_ms": None, "tokens_per_second": None} | turn.timing if turn.timing else None,
+        "timing": {"ttft_ms": None, "total_ms": None, "tokens_per_second": None} | turn.timing
+        if turn.timing
+        else None,
         "sources": sources,
-        "quotes": turn.quotes,
+        "quotes": [quote for quote in turn.quotes if quote.get("n") not in hidden],
         "notices": turn.notices,
         "error": turn.error,
         "feedback": turn.feedback,
@@ -151,7 +184,14 @@ def model_cards(targets: Sequence[Target]) -> list[dict[str, Any]]:
 
 def _card(target: Target) -> dict[str, Any]:
     price = price_current(target.price_key)
-    names = ("context_window", "max_output_tokens", "clearance", "leaves_premises", "is_demonstration", "tokenizer")
+    names = (
+        "context_window",
+        "max_output_tokens",
+        "clearance",
+        "leaves_premises",
+        "is_demonstration",
+        "tokenizer",
+    )
     return {name: getattr(target, name) for name in names} | {
         "id": target.public_name,
         "name": target.public_name,

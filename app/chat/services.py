@@ -40,7 +40,9 @@ def conversation_create(
     )
 
 
-def conversation_update(*, caller: Caller, conversation: Conversation, changes: Mapping[str, Any]) -> Conversation:
+def conversation_update(
+    *, caller: Caller, conversation: Conversation, changes: Mapping[str, Any]
+) -> Conversation:
     """Change title, model, collections, level, pinned or archived.
 
     Errors: NotFound, NotAllowed; InvalidInput when the level would be lowered.
@@ -78,6 +80,8 @@ def conversation_delete(*, conversation: Conversation) -> None:
 
 def turn_feedback_set(*, turn: Turn, rating: str | None, comment: str = "") -> Turn:
     """Keep what a reader thought of an answer; a rating of None takes it back."""
-    turn.feedback = None if rating is None else {"rating": rating, "comment": comment, "at": now().isoformat()}
+    turn.feedback = (
+        None if rating is None else {"rating": rating, "comment": comment, "at": now().isoformat()}
+    )
     turn.save(update_fields=["feedback"])
     return turn

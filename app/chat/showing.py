@@ -84,7 +84,11 @@ def retrieval_notices(ask: Ask, prompt: Prompt) -> Iterable[dict[str, Any]]:
         where = ", ".join(ask.collection_names) or "the chosen collections"
         yield {"code": "nothing_found", "message": f"Nothing found in {where} for this question."}
     if prompt.left_out:
-        yield {"code": "left_out", "message": f"Left out to fit: {'; '.join(prompt.left_out)}.", "items": list(prompt.left_out)}
+        yield {
+            "code": "left_out",
+            "message": f"Left out to fit: {'; '.join(prompt.left_out)}.",
+            "items": list(prompt.left_out),
+        }
 
 
 def quotes(found: Iterable[Quote]) -> list[dict[str, Any]]:
@@ -122,7 +126,12 @@ def failure(exc: AppError | InferenceError | RetrievalError) -> Failure:
     if isinstance(exc, InferenceError):
         code = "rate_limited_upstream" if isinstance(exc, Throttled) else "chat_server_failed"
         return Failure(
-            code, exc.message, 503, exc.retryable, {"part": "chat server", "cause": type(exc).__name__}, exc.retry_after
+            code,
+            exc.message,
+            503,
+            exc.retryable,
+            {"part": "chat server", "cause": type(exc).__name__},
+            exc.retry_after,
         )
     return Failure(exc.code, exc.message, exc.status, exc.status >= 500, dict(exc.detail))
 
@@ -144,11 +153,13 @@ def end(ending: Ending) -> tuple[str, dict[str, Any]]:
 def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[str, Any]) -> ClosedTurn:
     """What is stored of a turn that ended."""
     marks = citations(taken.log.text, len(taken.passages))
-    assert taken.admission is not None  # noqa: S101 - only an admitted turn is stored
+    assert taken.admission is not None
     notices = [
         notice
         for event in taken.log.events
-        for notice in (event.data["notices"] if event.name == "turn" else [event.data] if event.name == "notice" else [])
+        for notice in (
+            event.data["notices"] if event.name == "turn" else [event.data] if event.name == "notice" else []
+        )
     ]
     return ClosedTurn(
         turn_id=taken.ask.turn_id,

@@ -25,7 +25,9 @@ def turns_sweep() -> list[UUID]:
     """End every running turn whose pulse stopped. Safe in several processes at once; returns what was ended."""
     ended = []
     stale = now() - timedelta(seconds=STALE_SECONDS)
-    for turn_id in Turn.objects.filter(state=TurnState.RUNNING, heartbeat_at__lt=stale).values_list("id", flat=True)[:200]:
+    for turn_id in Turn.objects.filter(state=TurnState.RUNNING, heartbeat_at__lt=stale).values_list(
+        "id", flat=True
+    )[:200]:
         if turn_interrupt(turn_id):
             ended.append(turn_id)
     return ended
@@ -34,7 +36,9 @@ def turns_sweep() -> list[UUID]:
 @transaction.atomic
 def turn_interrupt(turn_id: UUID) -> bool:
     """End one turn as interrupted. False when somebody else did meanwhile."""
-    turn = Turn.objects.select_for_update(skip_locked=True).filter(id=turn_id, state=TurnState.RUNNING).first()
+    turn = (
+        Turn.objects.select_for_update(skip_locked=True).filter(id=turn_id, state=TurnState.RUNNING).first()
+    )
     if turn is None:
         return False
     shown = _shown(turn_id)
@@ -77,7 +81,9 @@ def _settle(turn: Turn, *, called: bool) -> dict[str, object] | None:
     given = turn.estimate["input_tokens"]["total"]["expected"]
     attempt = Attempt(
         outcome="failed",
-        buckets=Buckets(input=given, output=tokens.count(turn.answer), reasoning=tokens.count(turn.reasoning)),
+        buckets=Buckets(
+            input=given, output=tokens.count(turn.answer), reasoning=tokens.count(turn.reasoning)
+        ),
         source="local",
         estimated=True,
         estimate_reason="sweeper",

@@ -128,7 +128,9 @@ class Turn:
         )
         self.passages = prompt.passages
         if self.ask.collections:
-            self.log.emit("sources", {"items": [showing.source(n, p) for n, p in enumerate(prompt.passages, 1)]})
+            self.log.emit(
+                "sources", {"items": [showing.source(n, p) for n, p in enumerate(prompt.passages, 1)]}
+            )
             for notice in showing.retrieval_notices(self.ask, prompt):
                 self.log.emit("notice", notice)
         return prompt

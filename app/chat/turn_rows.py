@@ -8,13 +8,13 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
+from app.accounts.selectors import Caller
 from app.billing import services as billing
 from app.billing.types import Held
 from app.chat.events import TurnLog
-from app.accounts.selectors import Caller
 from app.chat.models import Conversation, SentPassage, Turn, TurnState
 from app.chat.precount import Estimate
-from app.chat.replay import turn_owned
+from app.chat.selectors import turn_get
 from app.chat.types import Ask, ClosedTurn
 from app.common.clock import now
 from app.common.errors import NotFound, PartFailed
@@ -68,7 +68,9 @@ def turn_close(row: ClosedTurn) -> None:
         "reasoning": row.reasoning,
         "state": row.ending.state,
         "finish_reason": row.ending.finish_reason,
-        "error": {"code": error.code, "message": error.message, "retryable": error.retryable} if error else None,
+        "error": {"code": error.code, "message": error.message, "retryable": error.retryable}
+        if error
+        else None,
         "quotes": row.quotes,
         "notices": row.notices,
         "usage": dict(row.usage),
@@ -124,7 +126,10 @@ async def persist(write: Callable[[], Awaitable[T]], turn_log: TurnLog) -> T | N
                 said = True
                 turn_log.emit(
                     "notice",
-                    {"code": "writing_delayed", "message": "The database does not answer; your answer is kept and stored as soon as it is back."},
+                    {
+                        "code": "writing_delayed",
+                        "message": "The database does not answer; your answer is kept and stored as soon as it is back.",
+                    },
                 )
             await asyncio.sleep(wait)
     return None
@@ -132,7 +137,7 @@ async def persist(write: Callable[[], Awaitable[T]], turn_log: TurnLog) -> T | N
 
 def turn_stop(caller: Caller, turn_id: UUID) -> str:
     """Note that a person wants this turn to end; its process also reads this at its next pulse. Returns the state."""
-    turn = turn_owned(caller, turn_id)
+    turn = turn_get(caller, turn_id)
     if turn.state == TurnState.RUNNING:
         Turn.objects.filter(id=turn.id, state=TurnState.RUNNING).update(stop_requested=True)
         return "stopping"

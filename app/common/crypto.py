@@ -23,4 +23,6 @@ def decrypt(value: str) -> str:
     try:
         return _box().decrypt(value.encode()).decode()
     except InvalidToken as exc:
-        raise ImproperlyConfigured("A stored secret does not fit FIELD_KEYS; restore the key or enter it again.") from exc
+        raise ImproperlyConfigured(
+            "A stored secret does not fit FIELD_KEYS; restore the key or enter it again."
+        ) from exc

@@ -108,5 +108,7 @@ class PartFailed(AppError):
 
     code, status, retryable = "part_failed", 503, True
 
-    def __init__(self, part: str, message: str, *, retry_after: float | None = 5, code: str | None = None) -> None:
+    def __init__(
+        self, part: str, message: str, *, retry_after: float | None = 5, code: str | None = None
+    ) -> None:
         super().__init__(message, detail={"part": part}, retry_after=retry_after, code=code)

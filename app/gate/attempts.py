@@ -22,7 +22,9 @@ def _text(message: Message) -> str:
     return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
 
 
-def chat_attempt(record: CallRecord, target: Target, messages: Sequence[Message], text: str, number: int) -> Attempt:
+def chat_attempt(
+    record: CallRecord, target: Target, messages: Sequence[Message], text: str, number: int
+) -> Attempt:
     """The attempt of a chat call. `text` is everything received: answer, reasoning, tool arguments.
 
     A missing or implausible usage block is replaced by our own count, flagged with its reason. A call that a
@@ -65,7 +67,7 @@ def _account(
         return "server_final", "", _reported(usage)
     if record.never_sent or (record.outcome == "failed" and not text):
         return "none", "", _NOT_OWED
-    output = usage.output_tokens if usage.output_tokens else counter(target.tokenizer).count(text)
+    output = usage.output_tokens or counter(target.tokenizer).count(text)
     given = usage.input_tokens or prompt_tokens(messages, target.tokenizer)
     reason = {"stopped": "client_gone", "failed": "stream_broken"}.get(
         record.outcome, "zero_implausible" if usage.state == "zero" else record.estimate_reason or "no_usage"

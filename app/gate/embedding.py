@@ -45,7 +45,9 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object) -> Embedded:
     else:
         answer = await embed_plain(await run_db(embedding_target), prefixed, payer=_payer(payer))
     return Embedded(
-        vectors=answer.vectors, model=answer.served_model or settings.EMBEDDING_MODEL, input_tokens=answer.usage.input_tokens
+        vectors=answer.vectors,
+        model=answer.served_model or settings.EMBEDDING_MODEL,
+        input_tokens=answer.usage.input_tokens,
     )
 
 

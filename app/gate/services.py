@@ -66,14 +66,26 @@ class Admission:
             except InferenceError as exc:
                 if began or last or not _worth_another(exc):
                     raise
-                log.warning("A deployment failed before its first token; the next one is tried.", extra={
-                    "data": {"deployment": target.public_name, "backend": target.backend_name, "error": type(exc).__name__}
-                })
+                log.warning(
+                    "A deployment failed before its first token; the next one is tried.",
+                    extra={
+                        "data": {
+                            "deployment": target.public_name,
+                            "backend": target.backend_name,
+                            "error": type(exc).__name__,
+                        }
+                    },
+                )
 
-    async def _call(self, target: Target, messages: Sequence[Message], options: dict[str, Any]) -> AsyncIterator[Event]:
+    async def _call(
+        self, target: Target, messages: Sequence[Message], options: dict[str, Any]
+    ) -> AsyncIterator[Event]:
         """One upstream call; exactly one attempt is noted, also when the reader leaves or is cancelled."""
         request = ChatRequest(
-            model=target.upstream_model, messages=tuple(messages), max_output_tokens=self.output_tokens, **options
+            model=target.upstream_model,
+            messages=tuple(messages),
+            max_output_tokens=self.output_tokens,
+            **options,
         )
         received: list[str] = []
         call = client().chat(server_of(target), request)
@@ -85,20 +97,24 @@ class Admission:
         finally:
             record = call.record
             self.finish_reason = record.finish_reason or ""
-            self.attempts.append(chat_attempt(record, target, messages, "".join(received), len(self.attempts) + 1))
+            self.attempts.append(
+                chat_attempt(record, target, messages, "".join(received), len(self.attempts) + 1)
+            )
 
     async def embed(self, texts: Sequence[str], *, role: str) -> Embeddings:
         """Embed a query under this reservation. Errors: PartFailed naming the embedder."""
         target = self.plan.embedding
         if target is None:
-            raise PartFailed("embedder", "No embedding server is set up; an administrator can add one.", retry_after=None)
+            raise PartFailed(
+                "embedder", "No embedding server is set up; an administrator can add one.", retry_after=None
+            )
         return await embed_with(target, texts, role=role, attempts=self.attempts)
 
     async def end(self) -> Settled:
         """Settle what was used, or release when nothing was. Idempotent; survives cancellation of the caller."""
         if self._settled is None:
             await finished(self._book())
-        assert self._settled is not None  # noqa: S101 - set by _book, or it raised
+        assert self._settled is not None
         return self._settled
 
     async def _book(self) -> None:
@@ -139,7 +155,9 @@ def hold_of(plan: CallPlan) -> Hold:
     )
 
 
-async def embed_with(target: Target, texts: Sequence[str], *, role: str, attempts: list[Attempt]) -> Embeddings:
+async def embed_with(
+    target: Target, texts: Sequence[str], *, role: str, attempts: list[Attempt]
+) -> Embeddings:
     """One embedding call; its attempt is appended however it ends. Errors: PartFailed naming the embedder."""
     request = EmbedRequest(model=target.upstream_model, inputs=tuple(texts), input_type=role)
     number = len(attempts) + 1

@@ -48,7 +48,7 @@ def prepare() -> FirstRun:
     admin, password = _admin()
     key = None
     if not ApiKey.objects.filter(user=admin, name="first run").exists():
-        assert admin.default_team_id is not None  # noqa: S101 - user_create always makes a personal team
+        assert admin.default_team_id is not None
         _, key = key_create(
             name="first run", team_id=admin.default_team_id, user_id=admin.id, scopes=[*ALL_SCOPES, "staff"]
         )
@@ -113,16 +113,20 @@ def _handbook(admin: User) -> None:
     """The handbook as a first collection, so that the first question can be answered. Read once, never overwritten."""
     if Collection.objects.filter(name=HANDBOOK).exists() or not HANDBOOK_DIR.is_dir():
         return
-    assert admin.default_team_id is not None  # noqa: S101 - as above
+    assert admin.default_team_id is not None
     collection = collection_create(
         name=HANDBOOK, team_id=admin.default_team_id, level="public", created_by=f"user:{admin.id}"
     )
     for path in sorted(HANDBOOK_DIR.glob("*.md")):
-        document_create(collection=collection, name=path.name, content=path.read_bytes(), created_by=f"user:{admin.id}")
+        document_create(
+            collection=collection, name=path.name, content=path.read_bytes(), created_by=f"user:{admin.id}"
+        )
 
 
 def handbook_waiting() -> list[Document]:
     """Documents of the handbook that are neither ready nor failed yet."""
     return list(
-        Document.objects.filter(collection__name=HANDBOOK).exclude(status__in=["ready", "failed", "cancelled"])
+        Document.objects.filter(collection__name=HANDBOOK).exclude(
+            status__in=["ready", "failed", "cancelled"]
+        )
     )

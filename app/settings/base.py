@@ -98,7 +98,11 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "socket_timeout": 15, "socket_connect_timeout": 3}
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 3600,
+    "socket_timeout": 15,
+    "socket_connect_timeout": 3,
+}
 CELERY_BEAT_SCHEDULE = {
     "turns-sweep": {"task": "app.chat.tasks.turns_sweep", "schedule": 10.0},
     "reservations-sweep": {"task": "app.billing.tasks.reservations_sweep", "schedule": 30.0},
@@ -165,7 +169,7 @@ INFERENCE_MODEL = env.text("INFERENCE_MODEL")
 INFERENCE_CONTEXT_WINDOW = env.number("INFERENCE_CONTEXT_WINDOW", 0)
 """Tokens; 0 when it is not known."""
 INFERENCE_SLOTS = env.number("INFERENCE_SLOTS", 8)
-INFERENCE_IS_DEMONSTRATION = env.flag("INFERENCE_IS_DEMONSTRATION")
+INFERENCE_IS_DEMONSTRATION = env.flag("INFERENCE_DEMONSTRATION")
 EMBEDDING_URL = env.text("EMBEDDING_URL")
 EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL", "multilingual-e5-small")

@@ -1,6 +1,6 @@
 """One machine: the embedded stack, or a developer's shell beside it."""
 
-from app.settings.base import *  # noqa: F403
+from app.settings.base import *
 from app.settings.base import FIELD_KEYS, SECRET_KEY
 
 # Commands that need no secret (check, makemigrations, read) also run before `up` has made any.

@@ -41,7 +41,9 @@ def _from_data_dir() -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as exc:
-        raise ImproperlyConfigured(f"{DATA_DIR}/env.json cannot be read ({exc}); run `manage.py up` again.") from exc
+        raise ImproperlyConfigured(
+            f"{DATA_DIR}/env.json cannot be read ({exc}); run `manage.py up` again."
+        ) from exc
 
 
 _WRITTEN = _from_data_dir()
@@ -90,7 +92,9 @@ def database(url: str) -> dict[str, Any]:
     """A postgresql:// URL as Django's DATABASES entry. Query parameters become libpq options."""
     parts = urlsplit(url)
     if parts.scheme not in {"postgres", "postgresql"}:
-        raise ImproperlyConfigured("DATABASE_URL must begin with postgresql:// (Tessera needs PostgreSQL with pgvector).")
+        raise ImproperlyConfigured(
+            "DATABASE_URL must begin with postgresql:// (Tessera needs PostgreSQL with pgvector)."
+        )
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.lstrip("/")) or "tessera",

@@ -3,12 +3,16 @@
 from django.core.exceptions import ImproperlyConfigured
 
 from app.settings import env
-from app.settings.base import *  # noqa: F403
+from app.settings.base import *
 from app.settings.base import FIELD_KEYS, PUBLIC_URL, SECRET_KEY
 
 for _name, _value in {"SECRET_KEY": SECRET_KEY, "FIELD_KEYS": FIELD_KEYS}.items():
     if not _value:
         raise ImproperlyConfigured(f"{_name} is not set; see .env.example for how to make one.")
 
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("BEHIND_TLS_PROXY", default=True) else None
-SECURE_HSTS_SECONDS = env.number("SECURE_HSTS_SECONDS", 31_536_000 if PUBLIC_URL.startswith("https://") else 0)
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("BEHIND_TLS_PROXY", default=True) else None
+)
+SECURE_HSTS_SECONDS = env.number(
+    "SECURE_HSTS_SECONDS", 31_536_000 if PUBLIC_URL.startswith("https://") else 0
+)

@@ -1,7 +1,7 @@
 """Tests: the services that tests/services_plugin.py started, cheap password hashing, no background threads."""
 
 from app.settings import env
-from app.settings.base import *  # noqa: F403
+from app.settings.base import *
 from app.settings.base import DATABASE_OWNER_URL, DATABASES
 
 SECRET_KEY = "tests-only"  # noqa: S105

@@ -51,7 +51,9 @@ async def _by_key(key: str) -> Caller:
     if caller is None:
         caller = await run_db(_known_key, key)
     if caller is None:
-        raise NotAuthenticated("This API key is unknown, expired or revoked. Make a new one in your settings.")
+        raise NotAuthenticated(
+            "This API key is unknown, expired or revoked. Make a new one in your settings."
+        )
     return caller
 
 
@@ -78,10 +80,10 @@ def _check_csrf(request: ASGIRequest) -> None:
     check = CsrfViewMiddleware(_nothing)
     check.process_request(request)
     if check.process_view(request, _nothing, (), {}) is not None:
-        raise NotAllowed("The page's security token is missing or old. Reload the page; your text is kept.", code="csrf")
+        raise NotAllowed(
+            "The page's security token is missing or old. Reload the page; your text is kept.", code="csrf"
+        )
 
 
 def _nothing(_: HttpRequest) -> HttpResponse:
     return HttpResponse()
-
-

@@ -92,9 +92,13 @@ class Responder:
         self.started = True
         rows = [*_HEADERS, (b"x-request-id", self._request_id.encode())]
         rows += [(k.lower().encode("latin-1"), v.encode("latin-1")) for k, v in headers.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": rows, "trailers": False})
+        await self._send(
+            {"type": "http.response.start", "status": status, "headers": rows, "trailers": False}
+        )
 
-    async def json(self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
+    async def json(
+        self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> None:
         """Answer at once with JSON."""
         raw = orjson.dumps(body)
         await self._start(
@@ -105,7 +109,12 @@ class Responder:
     async def stream(self, headers: Mapping[str, str] | None = None) -> None:
         """Begin a text/event-stream that no proxy should hold back."""
         await self._start(
-            200, {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no", **(headers or {})}
+            200,
+            {
+                "content-type": "text/event-stream; charset=utf-8",
+                "x-accel-buffering": "no",
+                **(headers or {}),
+            },
         )
 
     async def write(self, data: bytes) -> None:

@@ -46,7 +46,9 @@ def _ask(caller: Caller, body: Mapping[str, Any], request_id: str) -> Ask:
     refuse_unsupported(body)
     messages = messages_of(body)
     if not any(m.role == "user" for m in messages):
-        raise InvalidInput("`messages` needs at least one message of role user.", detail={"field": "messages"})
+        raise InvalidInput(
+            "`messages` needs at least one message of role user.", detail={"field": "messages"}
+        )
     collections = typed(body, "collections", list, "a list of collection ids") or []
     return ask_with_messages(
         caller=caller,
@@ -135,7 +137,13 @@ async def _whole(respond: Responder, run: Run, ask: Ask, headers: Mapping[str, s
     if answer.sources:
         message["annotations"] = answer.annotations()
     choice = {"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}
-    body = {**answer.head, "object": "chat.completion", "choices": [choice], "usage": answer.usage_block(), "tessera": answer.own()}
+    body = {
+        **answer.head,
+        "object": "chat.completion",
+        "choices": [choice],
+        "usage": answer.usage_block(),
+        "tessera": answer.own(),
+    }
     await respond.json(200, body, headers)
 
 
@@ -180,7 +188,7 @@ async def _ended(run: Run) -> None:
 
 
 def _error_chunk(run: Run, ask: Ask) -> bytes:
-    assert run.failure is not None  # noqa: S101 - an error event is only emitted with its failure
+    assert run.failure is not None
     _, body, _ = openai_error_body(run.failure.as_error(), ask.request_id)
     return b"data: " + orjson.dumps(body) + b"\n\ndata: [DONE]\n\n"
 
@@ -192,7 +200,13 @@ class _Chunks:
         self._head = {**head, "object": "chat.completion.chunk"}
         self._include_usage = include_usage
         extra = {"usage": None} if include_usage else {}
-        frame = orjson.dumps({**self._head, **extra, "choices": [{"index": 0, "delta": {"content": "\x01"}, "finish_reason": None}]})
+        frame = orjson.dumps(
+            {
+                **self._head,
+                **extra,
+                "choices": [{"index": 0, "delta": {"content": "\x01"}, "finish_reason": None}],
+            }
+        )
         self._before, self._after = frame.split(b'"\\u0001"')
         self._first = True
 
@@ -207,7 +221,11 @@ class _Chunks:
         else:
             piece = data["tool"]
             function = {"name": piece["name"], "arguments": piece["arguments"]}
-            delta = {"tool_calls": [{"index": piece["index"], "id": piece["id"], "type": "function", "function": function}]}
+            delta = {
+                "tool_calls": [
+                    {"index": piece["index"], "id": piece["id"], "type": "function", "function": function}
+                ]
+            }
         if self._first:
             self._first = False
             delta = {"role": "assistant", **delta}
@@ -216,7 +234,9 @@ class _Chunks:
     def last(self, answer: _Answer) -> list[bytes]:
         """The finish chunk with sources, the usage chunk for who asked for it, and the end mark."""
         delta = {"annotations": answer.annotations()} if answer.sources else {}
-        out = [self._chunk([{"index": 0, "delta": delta, "finish_reason": answer.finish}], tessera=answer.own())]
+        out = [
+            self._chunk([{"index": 0, "delta": delta, "finish_reason": answer.finish}], tessera=answer.own())
+        ]
         if self._include_usage:
             out.append(self._chunk([], usage=answer.usage_block()))
         return [*out, b"data: [DONE]\n\n"]

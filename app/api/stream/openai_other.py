@@ -55,13 +55,19 @@ async def embeddings(request: Request, respond: Responder, caller: Caller) -> No
     if form not in ("float", "base64"):
         raise InvalidInput("`encoding_format` must be float or base64.", detail={"field": "encoding_format"})
     payer = Payer(
-        team_id=caller.default_team_id, account_id=caller.account_id, user_id=caller.user_id, key_id=caller.key_id
+        team_id=caller.default_team_id,
+        account_id=caller.account_id,
+        user_id=caller.user_id,
+        key_id=caller.key_id,
     )
     answer = await embed_plain(target, texts, payer=payer, request_id=request.id)
     data = [
-        {"object": "embedding", "index": i, "embedding": _vector(v, form)} for i, v in enumerate(answer.vectors)
+        {"object": "embedding", "index": i, "embedding": _vector(v, form)}
+        for i, v in enumerate(answer.vectors)
     ]
-    await respond.json(200, {"object": "list", "model": model, "data": data, "usage": _usage(answer.usage.input_tokens)})
+    await respond.json(
+        200, {"object": "list", "model": model, "data": data, "usage": _usage(answer.usage.input_tokens)}
+    )
 
 
 def _usage(tokens: int | None) -> Mapping[str, int | None]:
@@ -83,12 +89,17 @@ def _texts(value: Any) -> list[str]:
             return list(items)
         case [*items] if items and all(type(i) is int for i in items):
             return [_decoded(items)]
-        case [*items] if items and all(isinstance(i, list) and i and all(type(t) is int for t in i) for i in items):
+        case [*items] if items and all(
+            isinstance(i, list) and i and all(type(t) is int for t in i) for i in items
+        ):
             return [_decoded(i) for i in items]
     raise InvalidInput("`input` must be text, a list of texts, or tokens.", detail={"field": "input"})
 
 
 def _decoded(tokens: list[int]) -> str:
-    return counter("cl100k_base").decode(tokens)
-
-
+    try:
+        return counter("cl100k_base").decode(tokens)
+    except LookupError as exc:
+        raise InvalidInput(
+            "`input` holds a number that is no cl100k_base token.", detail={"field": "input"}
+        ) from exc

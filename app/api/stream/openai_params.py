@@ -14,7 +14,9 @@ USED = frozenset({
     "model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "temperature", "top_p",
     "stop", "seed", "tools", "tool_choice", "response_format", "collections",
 })  # fmt: skip
-PASSED = frozenset({"frequency_penalty", "presence_penalty", "reasoning_effort", "parallel_tool_calls", "top_k", "min_p"})
+PASSED = frozenset(
+    {"frequency_penalty", "presence_penalty", "reasoning_effort", "parallel_tool_calls", "top_k", "min_p"}
+)
 IGNORED = frozenset({
     "user", "store", "metadata", "service_tier", "prompt_cache_key", "safety_identifier", "prediction", "verbosity",
     "logit_bias",
@@ -64,7 +66,9 @@ def messages_of(body: Mapping[str, Any]) -> tuple[Message, ...]:
     """The request's messages. Errors: InvalidInput naming the message that is wrong."""
     rows = body.get("messages")
     if not isinstance(rows, list) or not rows:
-        raise InvalidInput("`messages` must be a list with at least one message.", detail={"field": "messages"})
+        raise InvalidInput(
+            "`messages` must be a list with at least one message.", detail={"field": "messages"}
+        )
     return tuple(_message(row, f"messages[{index}]") for index, row in enumerate(rows))
 
 
@@ -102,9 +106,12 @@ def _part(part: Any, where: str) -> TextPart | ImagePart:
             try:
                 return ImagePart(base64.b64decode(data, validate=True), head[5:].split(";")[0])
             except binascii.Error as exc:
-                raise InvalidInput(f"`{where}` holds an image that is not valid base64.", detail={"field": where}) from exc
+                raise InvalidInput(
+                    f"`{where}` holds an image that is not valid base64.", detail={"field": where}
+                ) from exc
     raise InvalidInput(
-        f"`{where}` holds a part that is not supported; text and images as data: URLs are.", detail={"field": where}
+        f"`{where}` holds a part that is not supported; text and images as data: URLs are.",
+        detail={"field": where},
     )
 
 
@@ -112,7 +119,9 @@ def _tool_call(call: Any, where: str) -> ToolCall:
     match call:
         case {"id": str(identity), "function": {"name": str(name), "arguments": str(arguments)}}:
             return ToolCall(identity, name, arguments)
-    raise InvalidInput(f"`{where}.tool_calls` must carry id, function.name and function.arguments.", detail={"field": where})
+    raise InvalidInput(
+        f"`{where}.tool_calls` must carry id, function.name and function.arguments.", detail={"field": where}
+    )
 
 
 def options_of(body: Mapping[str, Any]) -> Options:
@@ -122,7 +131,9 @@ def options_of(body: Mapping[str, Any]) -> Options:
     return Options(
         temperature=typed(body, "temperature", (int, float), "a number"),
         top_p=typed(body, "top_p", (int, float), "a number"),
-        stop=(stop,) if isinstance(stop, str) else tuple(typed(body, "stop", list, "text or a list of texts") or ()),
+        stop=(stop,)
+        if isinstance(stop, str)
+        else tuple(typed(body, "stop", list, "text or a list of texts") or ()),
         seed=typed(body, "seed", int, "a whole number"),
         tools=tuple(tools) if tools else None,
         tool_choice=typed(body, "tool_choice", (str, dict), "a name or an object"),

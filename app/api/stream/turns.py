@@ -10,11 +10,11 @@ from app.api.stream.http import Request, Responder, as_uuid, typed
 from app.chat.asking import NEWEST, ask_in_conversation
 from app.chat.event_store import EventStore
 from app.chat.events import TurnEvent
-from app.chat.replay import ended_frames, turn_owned
+from app.chat.replay import ended_frames
 from app.chat.runs import Run, runs
-from app.chat.selectors import turn_detail
-from app.chat.turn_rows import turn_stop
+from app.chat.selectors import messages_of, turn_get
 from app.chat.turn import take_turn
+from app.chat.turn_rows import turn_stop
 from app.chat.types import Ask
 from app.common.db import run_db
 from app.common.errors import InvalidInput
@@ -37,7 +37,7 @@ async def turn_post(request: Request, respond: Responder, caller: Caller, conver
         await respond.json(202, {"id": str(ask.turn_id), "status": "running"}, location)
     elif body.get("stream", True) is False:
         await _finished(run)
-        await respond.json(200, await run_db(turn_detail, caller, ask.turn_id), location)
+        await respond.json(200, await run_db(_answer, caller, ask.turn_id), location)
     else:
         await _admitted(run)
         await _send(respond, _frames(run.log.follow()), location)
@@ -70,6 +70,11 @@ def positive(body: dict[str, Any], field: str) -> int | None:
     return value
 
 
+def _answer(caller: Caller, turn_id: UUID) -> dict[str, Any]:
+    """The answer as `messages/` shows it."""
+    return messages_of(caller, [turn_get(caller, turn_id)])[0]
+
+
 async def _admitted(run: Run) -> None:
     """Wait until the turn is admitted. Errors: what refused it, so that the answer can carry the right status."""
     async for batch in run.log.follow():
@@ -96,7 +101,7 @@ async def _refuse(run: Run) -> None:
 async def turn_events(request: Request, respond: Responder, caller: Caller, turn: str) -> None:
     """`GET turns/{id}/events/`: from the start, or after `Last-Event-ID`."""
     turn_id = as_uuid(turn, "turn")
-    await run_db(turn_owned, caller, turn_id)
+    await run_db(turn_get, caller, turn_id)
     after = _last_event(request)
     held = runs()
     run = held.get(turn_id)
@@ -127,7 +132,7 @@ async def _replayed(store: EventStore, caller: Caller, turn_id: UUID, after: int
         async for batch in store.follow(turn_id, after):
             if batch:
                 yield b"".join(batch)
-            elif (await run_db(turn_owned, caller, turn_id)).state != "running":
+            elif (await run_db(turn_get, caller, turn_id)).state != "running":
                 # Its process died: the sweeper wrote the end into the row, not into the events.
                 break
         else:
@@ -140,13 +145,15 @@ async def _replayed(store: EventStore, caller: Caller, turn_id: UUID, after: int
 
 async def _from_row(caller: Caller, turn_id: UUID) -> AsyncIterator[bytes]:
     """The stored turn as events, once it has ended: the text as one `reset` delta."""
-    while (turn := await run_db(turn_owned, caller, turn_id)).state == "running":
+    while (turn := await run_db(turn_get, caller, turn_id)).state == "running":
         yield b""
         await asyncio.sleep(1.0)
     yield await run_db(ended_frames, turn)
 
 
-async def _send(respond: Responder, frames: AsyncIterator[bytes], headers: dict[str, str] | None = None) -> None:
+async def _send(
+    respond: Responder, frames: AsyncIterator[bytes], headers: dict[str, str] | None = None
+) -> None:
     """Send frames, with a comment in every quiet quarter of a minute. The turn goes on when the reader leaves."""
     await respond.stream(headers)
     waiting: asyncio.Task[bytes] | None = None

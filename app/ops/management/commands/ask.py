@@ -29,9 +29,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("question")
-        parser.add_argument("--collection", action="append", default=[], metavar="NAME", help="search only this one")
+        parser.add_argument(
+            "--collection", action="append", default=[], metavar="NAME", help="search only this one"
+        )
         parser.add_argument("--model", help="a public model name; default: the installation's first")
-        parser.add_argument("--as", dest="email", help="the person who asks; default: the first administrator")
+        parser.add_argument(
+            "--as", dest="email", help="the person who asks; default: the first administrator"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -89,7 +93,9 @@ class Command(BaseCommand):
 def _gather(options: dict[str, Any]) -> Ask:
     caller = _caller(options["email"])
     viewer = Viewer(caller.principals)
-    chosen = [collection_named(viewer, name) for name in options["collection"]] or list(collections_readable(viewer))
+    chosen = [collection_named(viewer, name) for name in options["collection"]] or list(
+        collections_readable(viewer)
+    )
     conversation = Conversation.objects.create(
         team_id=caller.default_team_id, owner_id=caller.user_id, title=options["question"][:60]
     )
@@ -108,5 +114,7 @@ def _caller(email: str | None) -> Caller:
     people = User.objects.filter(is_active=True).order_by("id")
     user = people.filter(email=email.lower()).first() if email else people.filter(is_staff=True).first()
     if user is None:
-        raise CommandError("Nobody to ask as: run `manage.py first_run`, or give --as with somebody's e-mail.")
+        raise CommandError(
+            "Nobody to ask as: run `manage.py first_run`, or give --as with somebody's e-mail."
+        )
     return caller_by_user(user)

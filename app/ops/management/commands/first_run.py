@@ -17,7 +17,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON line instead of words")
-        parser.add_argument("--wait", type=float, metavar="SECONDS", help="only wait until the handbook can be searched")
+        parser.add_argument(
+            "--wait", type=float, metavar="SECONDS", help="only wait until the handbook can be searched"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["wait"] is not None:
@@ -46,4 +48,6 @@ class Command(BaseCommand):
         while (waiting := handbook_waiting()) and time.monotonic() < deadline:
             time.sleep(0.2)
         if waiting:
-            self.stderr.write(f"{len(waiting)} pages of the handbook are not searchable yet; they will be shortly.")
+            self.stderr.write(
+                f"{len(waiting)} pages of the handbook are not searchable yet; they will be shortly."
+            )

@@ -22,7 +22,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("paths", nargs="+", type=Path)
         parser.add_argument("--collection", required=True, metavar="NAME", help="made when it does not exist")
-        parser.add_argument("--as", dest="email", help="the person who uploads; default: the first administrator")
+        parser.add_argument(
+            "--as", dest="email", help="the person who uploads; default: the first administrator"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = _person(options["email"])
@@ -36,7 +38,9 @@ class Command(BaseCommand):
             )
         failed = sum(not self._one(collection, path, principal) for path in _files(options["paths"]))
         if failed:
-            raise CommandError(f"{failed} {'file' if failed == 1 else 'files'} could not be read; the reasons stand above.")
+            raise CommandError(
+                f"{failed} {'file' if failed == 1 else 'files'} could not be read; the reasons stand above."
+            )
 
     def _one(self, collection: Collection, path: Path, principal: str) -> bool:
         try:
@@ -70,5 +74,7 @@ def _person(email: str | None) -> User:
     people = User.objects.filter(is_active=True).order_by("id")
     user = people.filter(email=email.lower()).first() if email else people.filter(is_staff=True).first()
     if user is None:
-        raise CommandError("Nobody to upload as: run `manage.py first_run`, or give --as with somebody's e-mail.")
+        raise CommandError(
+            "Nobody to upload as: run `manage.py first_run`, or give --as with somebody's e-mail."
+        )
     return user
