@@ -54,6 +54,26 @@ def test_all_contracts_are_there() -> None:
     assert {contract["name"]: contract["type"] for contract in CONTRACTS} == EXPECTED
 
 
+# Modules that are pure wherever they come to stand, with the contract that keeps them so.
+PURE = {
+    "inference_client/adapters": "Wire adapters, usage and routing do no IO",
+    "inference_client/usage.py": "Wire adapters, usage and routing do no IO",
+    "inference_client/routing.py": "Wire adapters, usage and routing do no IO",
+    "retrieval/types.py": "Pure steps stay pure",
+    "retrieval/chunking.py": "Pure steps stay pure",
+    "retrieval/stitching.py": "Pure steps stay pure",
+    "app/billing/pricing.py": "Pure steps stay pure",
+    "app/chat/precount.py": "Pure steps stay pure",
+}
+
+
+@pytest.mark.parametrize("path", PURE)
+def test_a_pure_module_is_named_in_its_contract(path: str) -> None:
+    contract = next(c for c in CONTRACTS if c["name"] == PURE[path])
+    named = path.removesuffix(".py").replace("/", ".") in contract["source_modules"]
+    assert named is (ROOT / path).exists()
+
+
 def test_every_app_has_its_layers() -> None:
     layered = next(c for c in CONTRACTS if c["name"].startswith("Inside a Django app"))
     apps = {f"app.{path.parent.name}" for path in (ROOT / "app").glob("*/apps.py")} - {"app.common"}
