@@ -15,15 +15,15 @@ class Citations:
 
     text: str
     """The answer with every marker that names no passage taken out."""
-    cited: tuple[int, ...]
-    """Numbers of the passages it marks, each once, in the order of their first mark."""
+    cited: frozenset[int]
+    """Numbers of the passages it marks."""
     removed: int
     """How many numbers named no passage."""
 
 
 def citations(text: str, sent: int) -> Citations:
     """Read the `[n]` markers of an answer to which `sent` passages were given. Code is left as it is."""
-    cited: dict[int, None] = {}
+    cited: set[int] = set()
     removed = 0
 
     def settle(match: re.Match[str]) -> str:
@@ -34,7 +34,7 @@ def citations(text: str, sent: int) -> Citations:
             return match[0]
         known = [n for n in numbers if n <= sent]
         removed += len(numbers) - len(known)
-        cited.update(dict.fromkeys(known))
+        cited.update(known)
         if len(known) == len(numbers):
             return match[0]
         blank = match[0][: len(match[0]) - len(match[0].lstrip())]
@@ -43,7 +43,7 @@ def citations(text: str, sent: int) -> Citations:
     # Splitting by a pattern with one group gives prose at even places and code at odd ones.
     parts = _CODE.split(text)
     parts[::2] = [_MARKER.sub(settle, part) for part in parts[::2]]
-    return Citations("".join(parts), tuple(cited), removed)
+    return Citations("".join(parts), frozenset(cited), removed)
 
 
 def _numbers(inside: str) -> list[int]:

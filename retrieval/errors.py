@@ -8,6 +8,7 @@ RetrievalError
 ├── TooLarge             over a size limit, with the limit
 ├── ReadError            a file that cannot be read, with the reason
 ├── EmbeddingUnavailable the embedder failed or answered nonsense
+│   └── EmbeddingMismatch  its vectors are not those of the stored documents
 └── LeaseLost            another worker took the job over; stop writing
 
 Each class carries a stable code and the HTTP status a web tier may answer with; this module knows
@@ -103,6 +104,13 @@ class EmbeddingUnavailable(RetrievalError):
     code = "embedding_unavailable"
     status = 503
     retryable = True
+
+
+class EmbeddingMismatch(EmbeddingUnavailable):
+    """The configured embedder is not the one the documents were embedded with; trying again does not help."""
+
+    code = "embedding_mismatch"
+    retryable = False
 
 
 class LeaseLost(RetrievalError):

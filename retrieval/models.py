@@ -63,6 +63,9 @@ class EmbeddingSpace(Row):
             ),
         ]
 
+    def __str__(self) -> str:
+        return f"{self.model}/{self.dimension} #{self.generation}"
+
 
 class Collection(Row):
     """Documents that are searched, shared and paid for together. Private to its owner team by default."""
@@ -88,6 +91,9 @@ class Collection(Row):
             models.CheckConstraint(condition=models.Q(level__in=LEVELS), name="collection_level_known"),
         ]
 
+    def __str__(self) -> str:
+        return self.name
+
 
 class Grant(Row):
     """One principal may use one collection up to a verb; a stronger verb includes the weaker ones."""
@@ -110,6 +116,9 @@ class Grant(Row):
                 condition=models.Q(verb__in=("read", "write", "manage")), name="grant_verb_known"
             ),
         ]
+
+    def __str__(self) -> str:
+        return f"{self.principal} may {self.verb}"
 
 
 class Document(Row):
@@ -168,6 +177,9 @@ class Document(Row):
             ),
         ]
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def progress(self) -> float | None:
         """Share of the present stage that is done, 0 to 1; None while it is not known."""
@@ -198,6 +210,9 @@ class DocumentText(Row):
         constraints = [
             models.UniqueConstraint(fields=["document", "version", "page"], name="text_once_a_page"),
         ]
+
+    def __str__(self) -> str:
+        return f"page {self.page} of {self.document_id}"
 
 
 class Chunk(Row):
@@ -230,6 +245,9 @@ class Chunk(Row):
         ]
         indexes = [models.Index(fields=["team_id", "content_hash"], name="chunk_content")]
 
+    def __str__(self) -> str:
+        return f"chunk {self.index} of {self.document_id}"
+
 
 class EmbeddingDraft(Row):
     """A vector bought for a version that is not committed yet, so that a killed job never pays twice."""
@@ -244,3 +262,6 @@ class EmbeddingDraft(Row):
         constraints = [
             models.UniqueConstraint(fields=["document", "space", "content_hash"], name="draft_once"),
         ]
+
+    def __str__(self) -> str:
+        return f"draft for {self.document_id}"

@@ -1,17 +1,131 @@
-"""One ingestion job, from the original to a version that serves."""
+"""One ingestion job: parse, chunk, embed, commit. The row is the job and tells at any moment where it stands.
 
+The new version serves from the moment its one transaction commits; until then, and after any failure, the old
+one does. Vectors that were paid for are kept as drafts, so that a job that was killed or retried embeds no text twice.
+"""
+
+import logging
+from types import TracebackType
+from typing import Self
 from uuid import UUID
 
-from django.db.models import F
+from django.db import DatabaseError
 
-from retrieval.models import Collection, Document
+from retrieval import commit, drafts, parsing, storage
+from retrieval.blobs import blobs_release
+from retrieval.chunking import ChunkCut, chunk
+from retrieval.errors import LeaseLost, ReadError, RetrievalError
+from retrieval.lease import Lease, lease_take
+from retrieval.models import Document, Status
+from retrieval.parsing import Reading
+from retrieval.spaces import space_current
+
+logger = logging.getLogger(__name__)
 
 
 def run(document_id: UUID) -> str:
-    """Work on one document until it is ready, failed or somebody else's, and return its status."""
-    return Document.objects.get(pk=document_id).status
+    """Work on one document until it is ready, failed, or somebody else's. Returns its status, empty if it is gone.
+
+    Errors: DatabaseError only (nothing can be written then; the lease expires and the job is taken up again).
+    """
+    lease = lease_take(document_id)
+    if lease is not None:
+        with _Outcome(lease) as outcome:
+            reading = _parse(lease, outcome)
+            cuts = _chunk(lease, outcome, reading)
+            _embed(lease, outcome, cuts)
+            outcome.step = "committing"
+            superseded = commit.version_commit(lease, reading, cuts, space_current())
+            blobs_release(superseded)
+    return Document.objects.filter(pk=document_id).values_list("status", flat=True).first() or ""
 
 
-def collection_recount(collection_id: UUID, difference: int) -> None:
-    """Move a collection's chunk count; inside the transaction that adds or removes the chunks."""
-    Collection.objects.filter(pk=collection_id).update(chunk_count=F("chunk_count") + difference)
+class _Outcome:
+    """Sees to it that a job always ends in a state with a reason, whatever went wrong."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self.step: str = Status.PARSING
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is None or not isinstance(error, Exception) or isinstance(error, DatabaseError):
+            return False
+        if isinstance(error, LeaseLost):
+            logger.info("document %s was taken over or cancelled at %s", self._lease.document_id, self.step)
+            return True
+        message, code = _explained(error, self.step)
+        logger.warning(
+            "document %s failed at %s: %s",
+            self._lease.document_id,
+            self.step,
+            code,
+            exc_info=_unforeseen(error),
+        )
+        try:
+            self._lease.write(
+                status=Status.FAILED,
+                error_step=self.step,
+                error_code=code,
+                error_message=message,
+                lease_owner="",
+                lease_expires_at=None,
+            )
+        except LeaseLost:
+            logger.info("document %s was taken over while it failed", self._lease.document_id)
+        return True
+
+
+def _unforeseen(error: Exception) -> bool:
+    """Whether the log needs the traceback: an error that carries its own sentence explains itself."""
+    return not getattr(error, "message", None)
+
+
+def _explained(error: Exception, step: str) -> tuple[str, str]:
+    """(sentence, code): the error's own, where it brings one; the embedder's errors come from the tier above."""
+    if isinstance(error, ReadError):
+        return error.message, error.reason
+    message = getattr(error, "message", None)
+    if isinstance(message, str) and message:
+        return message, str(getattr(error, "code", "failed"))
+    return (
+        f"Something unforeseen went wrong at “{step}” ({type(error).__name__}). Retry; if it fails again, give the "
+        "administrator this document's id.",
+        "unforeseen",
+    )
+
+
+def _parse(lease: Lease, outcome: _Outcome) -> Reading:
+    outcome.step = Status.PARSING
+    path = storage.blob_path(lease.sha256)
+    if not path.is_file():
+        raise RetrievalError(
+            f"The original of “{lease.name}” is not in the store any more. Remove the document and upload it again."
+        )
+    return parsing.read(path, lease.name, heartbeat=lease.renew)
+
+
+def _chunk(lease: Lease, outcome: _Outcome, reading: Reading) -> list[ChunkCut]:
+    outcome.step = Status.CHUNKING
+    lease.write(
+        status=Status.CHUNKING,
+        mime=reading.mime,
+        pages=len(reading.pages) if reading.paged else None,
+        warnings=list(reading.warnings),
+        metadata=dict(reading.metadata),
+        title=str(reading.metadata.get("title", ""))[:500],
+    )
+    cuts = chunk(reading.pages)
+    if not cuts:
+        raise ReadError(f"“{lease.name}” holds no text that could be searched.", reason="empty")
+    return cuts
+
+
+def _embed(lease: Lease, outcome: _Outcome, cuts: list[ChunkCut]) -> None:
+    outcome.step = Status.EMBEDDING
+    lease.write(status=Status.EMBEDDING, progress_done=0, progress_total=len(cuts))
+    drafts.drafts_fill(lease, space_current(), cuts)

@@ -7,11 +7,12 @@ from typing import BinaryIO
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
-from django.db.models import Q
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from retrieval import pipeline, storage
+from retrieval.blobs import blob_lock, blobs_release
+from retrieval.commit import collection_recount
 from retrieval.errors import Conflict, Invalid
 from retrieval.models import LEVELS, WORKING, Chunk, Collection, Document, Grant, Status
 from retrieval.types import VERBS, Receipt, Verb
@@ -74,11 +75,11 @@ def collection_delete(*, collection: Collection) -> Receipt:
     hashes = set(collection.documents.values_list("sha256", flat=True))
     hashes |= set(collection.documents.exclude(serving_sha256="").values_list("serving_sha256", flat=True))
     with transaction.atomic():
-        chunks = _chunks_delete(Q(collection=collection))
+        chunks, _ = Chunk.objects.filter(collection=collection).delete()
         documents = collection.documents.count()
         collection_id = collection.pk
         collection.delete()
-    return Receipt("collection", collection_id, documents, chunks, _blobs_release(hashes))
+    return Receipt("collection", collection_id, documents, chunks, blobs_release(hashes))
 
 
 def grant_set(*, collection: Collection, principal: str, verb: Verb | None, created_by: str) -> Grant | None:
@@ -108,7 +109,7 @@ def document_create(
     with storage.received(content, limit=settings.UPLOAD_MAX_BYTES) as item, transaction.atomic():
         if item.size == 0:
             raise Invalid("file", f"“{clean}” is empty, so there is nothing to read. Choose another file.")
-        _blob_lock(item.sha256)
+        blob_lock(item.sha256)
         storage.blob_keep(item)
         document, created = Document.objects.get_or_create(
             collection=collection,
@@ -142,12 +143,12 @@ def document_replace(
         if Document.objects.filter(collection=row.collection_id, sha256=item.sha256).exists():
             raise Conflict("This collection already holds the same file as another document.")
         superseded = row.sha256
-        _blob_lock(item.sha256)
+        blob_lock(item.sha256)
         storage.blob_keep(item)
         row.name = _clean_name(name, "file") if name else row.name
         row.sha256, row.size, row.version = item.sha256, item.size, row.version + 1
         _requeue(row)
-    _blobs_release({superseded})
+    blobs_release({superseded})
     return row, True
 
 
@@ -185,11 +186,11 @@ def document_delete(*, document: Document) -> Receipt:
     with transaction.atomic():
         row = Document.objects.select_for_update().get(pk=document.pk)
         hashes = {row.sha256, row.serving_sha256} - {""}
-        chunks = _chunks_delete(Q(document=row))
-        pipeline.collection_recount(row.collection_id, -chunks)
+        chunks, _ = Chunk.objects.filter(document=row).delete()
+        collection_recount(row.collection_id, -chunks)
         document_id = row.pk
         row.delete()
-    return Receipt("document", document_id, 1, chunks, _blobs_release(hashes))
+    return Receipt("document", document_id, 1, chunks, blobs_release(hashes))
 
 
 def document_ingest(document_id: UUID) -> str:
@@ -252,25 +253,3 @@ def _grant(collection: Collection, principal: str, verb: Verb, created_by: str) 
     values = {"verb": verb, "created_by": created_by, "team_id": collection.team_id}
     grant, _ = Grant.objects.update_or_create(collection=collection, principal=principal, defaults=values)
     return grant
-
-
-def _chunks_delete(condition: Q) -> int:
-    # Nothing refers to a chunk, so one statement is enough; the ORM's cascade would load 20,000 rows first.
-    return Chunk.objects.filter(condition)._raw_delete(using="default")
-
-
-def _blob_lock(sha256: str) -> None:
-    """Until the end of the transaction no other one keeps or removes the original of this hash."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"blob:{sha256}"])
-
-
-def _blobs_release(hashes: set[str]) -> int:
-    """Remove originals that no document refers to any more. After the commit of what referred to them."""
-    removed = 0
-    for sha256 in sorted(hashes):
-        with transaction.atomic():
-            _blob_lock(sha256)
-            if not Document.objects.filter(Q(sha256=sha256) | Q(serving_sha256=sha256)).exists():
-                removed += storage.blob_remove(sha256)
-    return removed

@@ -1,0 +1,158 @@
+"""Vectors of a version under way: reused where the same text was embedded before, bought once where not."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from asgiref.sync import async_to_sync
+from django.db import connection
+
+from retrieval.chunking import ChunkCut
+from retrieval.lease import Lease
+from retrieval.models import EmbeddingDraft, EmbeddingSpace
+from retrieval.ports import embedder, run_db
+from retrieval.vectors import Matrix, unit_vectors
+
+BATCH_TEXTS = 32
+BATCH_TOKENS = 8192
+IN_FLIGHT = 2
+"""The next batch waits at the server while one is computed, so that it is never idle."""
+_PAUSES = (1.0, 4.0, 10.0, 20.0)
+"""Seconds between tries when the embedder says that trying again may help."""
+_LONGEST_PAUSE = 60.0
+
+_REUSE = """
+INSERT INTO retrieval_embeddingdraft (id, created_at, team_id, document_id, space_id, content_hash, embedding)
+SELECT DISTINCT ON (c.content_hash) gen_random_uuid(), now(), %(team)s, %(document)s, c.space_id, c.content_hash, c.embedding
+FROM retrieval_chunk c
+WHERE c.team_id = %(team)s AND c.space_id = %(space)s AND c.content_hash = ANY(%(hashes)s) AND c.embedding IS NOT NULL
+ON CONFLICT DO NOTHING
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    content_hash: bytes
+    text: str
+    tokens: int
+
+
+def content_hash(text: str) -> bytes:
+    """Key of a text in drafts and chunks."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def drafts_fill(lease: Lease, space: EmbeddingSpace, cuts: Sequence[ChunkCut]) -> None:
+    """Have a draft for every chunk's text when this returns.
+
+    Texts the same team has embedded in this space are copied inside the database; the others are sent to the
+    embedder in batches, each kept as soon as it came. Errors: LeaseLost, whatever the embedder raises.
+    """
+    texts = {
+        (key := content_hash(cut.embedded_text)): _Text(key, cut.embedded_text, cut.tokens) for cut in cuts
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _REUSE,
+            {"team": lease.team_id, "document": lease.document_id, "space": space.pk, "hashes": list(texts)},
+        )
+    have = EmbeddingDraft.objects.filter(document_id=lease.document_id, space=space).values_list(
+        "content_hash", flat=True
+    )
+    known = {bytes(key) for key in have} & set(texts)
+    missing = [text for key, text in texts.items() if key not in known]
+    done = len(cuts) - len(missing)
+    lease.write(progress_done=max(0, done))
+    if missing:
+        async_to_sync(_Buying(lease, space, done).run)(missing)
+
+
+class _Buying:
+    """Sends the missing texts to the embedder, a few batches in flight."""
+
+    def __init__(self, lease: Lease, space: EmbeddingSpace, done: int) -> None:
+        self._lease = lease
+        self._space = space
+        self._done = done
+
+    async def run(self, texts: Sequence[_Text]) -> None:
+        batches = _batches(texts)
+        workers = [asyncio.ensure_future(self._work(batches)) for _ in range(IN_FLIGHT)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _work(self, batches: Iterator[list[_Text]]) -> None:
+        for batch in batches:
+            matrix = await self._vectors(batch)
+            await run_db()(self._keep, batch, matrix)
+
+    async def _vectors(self, batch: list[_Text]) -> Matrix:
+        for pause in _PAUSES:
+            with _Patience() as patience:
+                return await self._ask(batch)
+            await self._wait(max(pause, patience.asked_for))
+        return await self._ask(batch)
+
+    async def _ask(self, batch: list[_Text]) -> Matrix:
+        payer = {"team_id": self._lease.team_id, "kind": "ingest", "document_id": self._lease.document_id}
+        answer = await embedder()([item.text for item in batch], role="passage", payer=payer)
+        return unit_vectors(answer, texts=len(batch), dimension=self._space.dimension)
+
+    async def _wait(self, seconds: float) -> None:
+        await run_db()(self._lease.renew)
+        await asyncio.sleep(min(seconds, _LONGEST_PAUSE))
+
+    def _keep(self, batch: list[_Text], matrix: Matrix) -> None:
+        self._done += len(batch)
+        # First the lease: a worker that lost it writes nothing more.
+        self._lease.write(progress_done=self._done)
+        EmbeddingDraft.objects.bulk_create(
+            [
+                EmbeddingDraft(
+                    team_id=self._lease.team_id,
+                    document_id=self._lease.document_id,
+                    space=self._space,
+                    content_hash=item.content_hash,
+                    embedding=vector,
+                )
+                for item, vector in zip(batch, matrix, strict=True)
+            ],
+            ignore_conflicts=True,
+        )
+
+
+class _Patience:
+    """Swallows an error that says of itself that trying again may help; the embedder's classes are not ours to name."""
+
+    def __init__(self) -> None:
+        self.asked_for = 0.0
+        """Seconds the server asked to wait."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception) or not getattr(error, "retryable", False):
+            return False
+        self.asked_for = float(getattr(error, "retry_after", None) or 0.0)
+        return True
+
+
+def _batches(texts: Sequence[_Text]) -> Iterator[list[_Text]]:
+    """Bounded by texts and by tokens; one generator is shared by all workers."""
+    batch: list[_Text] = []
+    tokens = 0
+    for text in texts:
+        if batch and (len(batch) == BATCH_TEXTS or tokens + text.tokens > BATCH_TOKENS):
+            yield batch
+            batch, tokens = [], 0
+        batch.append(text)
+        tokens += text.tokens
+    if batch:
+        yield batch
