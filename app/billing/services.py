@@ -1,15 +1,47 @@
 """Writes of billing: holds, settlements, prices and budgets. Sync; async code comes through `run_db`.
 
-Public: reservation_hold, reservation_settle, reservation_release, reservation_heartbeat, reservations_sweep,
-price_set, budget_set, bootstrap_defaults.
+Holding and settling are one SQL function each (see `sql/`), so each is one statement and one commit.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Greatest
+
+from app.billing import pricing
+from app.billing.errors import (
+    BudgetExhausted,
+    BudgetMissing,
+    PriceConflict,
+    PriceMissing,
+    ReservationConflict,
+    ReservationMissing,
+)
+from app.billing.models import Budget, BudgetWindow, PriceComponent, PriceVersion, Reservation
+from app.billing.subjects import subject_of
 from app.billing.types import Attempt, EndState, Held, Hold, Period, Price, Rate, Scope, Settled, Side, Unit
+from app.billing.types.words import is_exact
+from app.billing.wire import (
+    attempt_payload,
+    call,
+    held_from,
+    hold_again_payload,
+    hold_payload,
+    limit_from,
+    settled_from,
+)
+from app.common.clock import now
+from app.common.errors import InvalidInput
+
+DEFAULT_INSTALLATION_LIMIT = Decimal(100)
+DEFAULT_ALLOWANCE = Decimal(10)
+"""A month, in the installation's currency; what a new installation starts with."""
 
 
 def reservation_hold(*, hold: Hold) -> Held:
@@ -18,37 +50,85 @@ def reservation_hold(*, hold: Hold) -> Held:
     Idempotent by `hold.reservation_id`. Send `Held.output_tokens` upstream as the cap.
     Errors: BudgetExhausted, BudgetMissing, PriceMissing (nothing is held then); ReservationConflict.
     """
-    raise NotImplementedError
+    answer = call(
+        "billing_reserve",
+        hold_payload(hold, currency=settings.CURRENCY, allow_unlimited=settings.ALLOW_UNLIMITED_SPEND),
+    )
+    if "refused" in answer:
+        raise BudgetExhausted(limit_from(answer["refused"][0]), currency=settings.CURRENCY)
+    if "price_missing" in answer:
+        raise PriceMissing(answer["price_missing"]["price_key"], answer["price_missing"]["component"])
+    if "no_budget" in answer:
+        raise BudgetMissing
+    if "conflict" in answer:
+        raise ReservationConflict
+    return held_from(answer)
 
 
 def reservation_settle(
-    *, reservation_id: UUID, attempts: Sequence[Attempt], state: EndState | None = None, hold: Hold | None = None
+    *,
+    reservation_id: UUID,
+    attempts: Sequence[Attempt],
+    state: EndState | None = None,
+    hold: Hold | None = None,
 ) -> Settled:
-    """Book the attempts and end the reservation, durably, in one statement. A second call returns the first's result.
+    """Book the attempts and end the reservation, durably, in one statement. A repeat returns what was booked first.
 
     `state` None: settled when a billed attempt used anything, else released. `hold` re-creates a reservation that a
-    database crash forgot; always give it when you have it. Errors: ReservationMissing.
+    database crash forgot: give it whenever you have it. Errors: ReservationMissing.
     """
-    raise NotImplementedError
+    payload: dict[str, Any] = {
+        "reservation_id": reservation_id,
+        "attempts": [attempt_payload(attempt) for attempt in attempts],
+        "state": state,
+    }
+    if hold is not None:
+        payload["hold"] = hold_again_payload(hold, currency=settings.CURRENCY)
+    answer = call("billing_settle", payload)
+    if "missing" in answer:
+        raise ReservationMissing
+    return settled_from(answer)
 
 
 def reservation_release(*, reservation_id: UUID, attempts: Sequence[Attempt] = ()) -> Settled:
-    """End the reservation without charging the payer; `attempts` are kept, and their cost is booked."""
-    raise NotImplementedError
+    """End the reservation without charging the payer; `attempts` are kept, and their cost is booked.
+
+    Errors: ReservationMissing.
+    """
+    return reservation_settle(reservation_id=reservation_id, attempts=attempts, state="released")
 
 
-def reservation_heartbeat(*, reservation_id: UUID, ttl_seconds: int = 900, output_tokens: int | None = None,
-                          input_tokens: int | None = None) -> bool:
-    """Say that the call still runs, and optionally how much was seen. False: the reservation has ended."""
-    raise NotImplementedError
+def reservation_heartbeat(
+    *,
+    reservation_id: UUID,
+    ttl_seconds: int = 900,
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
+) -> bool:
+    """Say that the call still runs, and how much was seen so far. False: the reservation has ended.
+
+    What was seen is what the sweeper bills, as an estimate, when the process dies.
+    """
+    instant = now()
+    changes: dict[str, Any] = {
+        "heartbeat_at": instant,
+        "expires_at": instant + timedelta(seconds=ttl_seconds),
+    }
+    if input_tokens is not None:
+        changes["seen_input_tokens"] = Greatest("seen_input_tokens", input_tokens)
+    if output_tokens is not None:
+        changes["seen_output_tokens"] = Greatest("seen_output_tokens", output_tokens)
+    return Reservation.objects.filter(id=reservation_id, state="held").update(**changes) == 1
 
 
 def reservations_sweep(*, limit: int = 500) -> list[UUID]:
     """End the holds of processes that died; what was seen of an answer is billed as an estimate. Returns their ids."""
-    raise NotImplementedError
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT unnest(billing_sweep(%s))", [limit])
+        return [row[0] for row in cursor.fetchall()]
 
 
-def price_set(
+def price_set(  # noqa: PLR0913 - one keyword for each column
     *,
     price_key: str,
     rates: Sequence[Rate],
@@ -61,12 +141,57 @@ def price_set(
 ) -> Price:
     """Set a price from now (or later) on; the version in force is closed at that instant.
 
-    Errors: InvalidInput (no rate, a rate twice), PriceConflict (an instant in the past, or another version later).
+    Cache and reasoning rates that are left out are written out as the same as input and output.
+    Errors: InvalidInput (no rate, one twice, one without a base), PriceConflict (a past instant, a later version).
     """
-    raise NotImplementedError
+    _check_rates(rates)
+    written = pricing.complete(rates)
+    same = PriceVersion.objects.filter(price_key=price_key, side=side, team_id=team_id, mode=mode)
+    with transaction.atomic():
+        present = _lock(f"price:{price_key}")
+        start = effective_from or present
+        if start < present:
+            raise PriceConflict(
+                "A price can only be set from now on: calls already made keep the price they had."
+            )
+        if same.filter(effective_from__gte=start).exists():
+            raise PriceConflict("A later version of this price exists already; it has to take effect first.")
+        same.filter(effective_to__isnull=True).update(effective_to=start)
+        version = PriceVersion.objects.create(
+            price_key=price_key,
+            side=side,
+            team_id=team_id,
+            mode=mode,
+            currency=settings.CURRENCY,
+            effective_from=start,
+            dearest=[tier.as_json() for tier in pricing.dearest(written)],
+            source=source,
+            approved_by=approved_by,
+        )
+        PriceComponent.objects.bulk_create(
+            PriceComponent(
+                version=version,
+                component=rate.component,
+                min_prompt_tokens=rate.min_prompt_tokens,
+                per_units=rate.per_units,
+                price=rate.price,
+            )
+            for rate in written
+        )
+    return Price(
+        version_id=version.id,
+        price_key=price_key,
+        currency=version.currency,
+        effective_from=start,
+        effective_to=None,
+        rates=written,
+        mode=mode,
+        side=side,
+        team_id=team_id,
+    )
 
 
-def budget_set(
+def budget_set(  # noqa: PLR0913 - one keyword for each column
     *,
     scope: Scope,
     unit: Unit,
@@ -82,14 +207,88 @@ def budget_set(
     alert_ratios: Sequence[Decimal] = (),
     set_by: str = "",
 ) -> UUID:
-    """Set a limit and return the budget's id; the same scope, unit, model and period again changes it in place.
+    """Set a limit and return the budget's id; the same subject, unit, model and period again changes it at once.
 
     An id left out makes it the default of every team, person or key without an own one (allowance: of every person
-    in every team, or of every person in `team_id`). Errors: InvalidInput.
+    in every team, or of every person in `team_id`). A limit counts what is held after it was set. Another zone
+    starts new windows. Errors: InvalidInput.
     """
-    raise NotImplementedError
+    zone = zone or settings.INSTALLATION_ZONE
+    _check_limit(limit, unit, zone)
+    try:
+        subject = subject_of(scope, team_id=team_id, account_id=account_id, key_id=key_id)
+    except ValueError as exc:
+        raise InvalidInput(str(exc)) from exc
+    values = {
+        "limit": limit,
+        "name": name,
+        "hard": hard,
+        "alert_ratios": [f"{ratio:f}" for ratio in alert_ratios],
+        "set_by": set_by,
+    }
+    same = Budget.objects.filter(subject=subject, unit=unit, price_key=price_key, period=period, active=True)
+    with transaction.atomic():
+        _lock(f"budget:{subject}")
+        budget = same.filter(zone=zone).first()
+        if budget is None:
+            same.update(active=False)
+            return Budget.objects.create(
+                scope=scope,
+                subject=subject,
+                unit=unit,
+                price_key=price_key,
+                period=period,
+                zone=zone,
+                **values,
+            ).id
+        Budget.objects.filter(id=budget.id).update(**values)
+        BudgetWindow.objects.filter(budget=budget, ends_at__gt=now()).update(limit_snapshot=limit)
+    return budget.id
+
+
+def budget_remove(*, budget_id: UUID) -> None:
+    """Stop checking a limit. Its windows stay, because reservations name them."""
+    Budget.objects.filter(id=budget_id).update(active=False)
 
 
 def bootstrap_defaults() -> None:
-    """Create the installation budget and the default member allowance unless there are any. Safe to repeat."""
-    raise NotImplementedError
+    """Create the installation budget and the default member allowance unless there ever were any. Safe to repeat.
+
+    A migration creates them too; this is for a database that was emptied.
+    """
+    defaults: tuple[tuple[Scope, str, str, Decimal], ...] = (
+        ("installation", "i", "this installation", DEFAULT_INSTALLATION_LIMIT),
+        ("allowance", "a:*:*", "your allowance", DEFAULT_ALLOWANCE),
+    )
+    for scope, subject, name, limit in defaults:
+        if not Budget.objects.filter(subject=subject, unit="money").exists():
+            budget_set(scope=scope, unit="money", limit=limit, period="month", name=name, set_by="setup")
+
+
+def _lock(name: str) -> datetime:
+    """Take turns with other writers of the same thing until the transaction ends; returns the database's time."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+        cursor.execute("SELECT clock_timestamp()")
+        instant: datetime = cursor.fetchone()[0]
+    return instant
+
+
+def _check_rates(rates: Sequence[Rate]) -> None:
+    places = [(rate.component, rate.min_prompt_tokens) for rate in rates]
+    if not places or len(set(places)) != len(places):
+        raise InvalidInput("A price needs at least one rate, and each component once at each prompt size.")
+    without_base = {c for c, _ in places} - {c for c, bound in places if bound == 0}
+    if without_base:
+        raise InvalidInput(f"{', '.join(sorted(without_base))}: a rate for prompts from 0 tokens is missing.")
+
+
+def _check_limit(limit: Decimal | int, unit: Unit, zone: str) -> None:
+    if not is_exact(limit) or not 0 <= limit < 10**13:
+        raise InvalidInput("A limit is an exact number of 0 or more; 0 means nothing.")
+    if unit != "money" and limit % 1:
+        raise InvalidInput(f"A limit of {unit} is a whole number.")
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError) as exc:
+        raise InvalidInput(f"{zone} is not a time zone; use an IANA name such as Europe/Berlin.") from exc

@@ -49,7 +49,9 @@ class Budget(BaseModel):
                 condition=Q(scope__in=["installation", "team", "allowance", "person", "key"]),
                 name="billing_budget_scope",
             ),
-            models.CheckConstraint(condition=Q(unit__in=["money", "tokens", "requests"]), name="billing_budget_unit"),
+            models.CheckConstraint(
+                condition=Q(unit__in=["money", "tokens", "requests"]), name="billing_budget_unit"
+            ),
             models.CheckConstraint(
                 condition=Q(period__in=["day", "week", "month", "lifetime"]), name="billing_budget_period"
             ),
@@ -84,7 +86,9 @@ class BudgetWindow(BaseModel):
     class Meta:
         constraints = (
             models.UniqueConstraint(fields=["budget", "subject", "starts_at"], name="billing_window_once"),
-            models.CheckConstraint(condition=Q(ends_at__gt=models.F("starts_at")), name="billing_window_order"),
+            models.CheckConstraint(
+                condition=Q(ends_at__gt=models.F("starts_at")), name="billing_window_order"
+            ),
         )
         indexes = (models.Index(fields=["subject", "ends_at"], name="billing_window_subject"),)
 

@@ -39,7 +39,7 @@ class LedgerEntry(models.Model):
     call_kind = models.CharField(max_length=20, blank=True)
     price_key = models.CharField(max_length=200, blank=True)
     model = models.CharField(max_length=200, blank=True)
-    """As the server named it, else as it was asked for, else the price key."""
+    """As the caller named it, else as the server did, else the price key."""
     input_tokens = models.BigIntegerField()
     output_tokens = models.BigIntegerField()
     estimated = models.BooleanField()
@@ -58,7 +58,8 @@ class LedgerEntry(models.Model):
         )
         constraints = (
             models.CheckConstraint(
-                condition=Q(kind__in=["charge", "adjust", "refund", "grant", "write_off"]), name="billing_entry_kind"
+                condition=Q(kind__in=["charge", "adjust", "refund", "grant", "write_off"]),
+                name="billing_entry_kind",
             ),
         )
 

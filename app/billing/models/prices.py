@@ -25,12 +25,16 @@ class PriceVersion(BaseModel):
     effective_to = models.DateTimeField(null=True, blank=True)
     tier_mode = models.CharField(max_length=20, default="whole_request")
     """whole_request: the size of the whole prompt chooses one rate for all of it."""
+    dearest = models.JSONField(default=list)
+    """What a hold must assume, by prompt size: `[{from, upto, in, out, fee}]`, see `pricing.dearest`."""
     source = models.CharField(max_length=200)
     approved_by = models.CharField(max_length=200)
     """Opaque name of who approved it, such as `user:<uuid>` or `setup`."""
 
     class Meta:
-        indexes = (models.Index(fields=["price_key", "side", "mode", "effective_from"], name="billing_price_lookup"),)
+        indexes = (
+            models.Index(fields=["price_key", "side", "mode", "effective_from"], name="billing_price_lookup"),
+        )
         constraints = (
             models.CheckConstraint(
                 condition=Q(effective_to__isnull=True) | Q(effective_to__gt=models.F("effective_from")),
@@ -62,8 +66,12 @@ class PriceComponent(models.Model):
                 fields=["version", "component", "min_prompt_tokens"], name="billing_component_once"
             ),
             # NaN compares greater than every number in PostgreSQL: the upper bound refuses it.
-            models.CheckConstraint(condition=Q(price__gte=0, price__lt=10**9), name="billing_component_range"),
-            models.CheckConstraint(condition=Q(per_units__in=[1, 1000, 1000000]), name="billing_component_per"),
+            models.CheckConstraint(
+                condition=Q(price__gte=0, price__lt=10**9), name="billing_component_range"
+            ),
+            models.CheckConstraint(
+                condition=Q(per_units__in=[1, 1000, 1000000]), name="billing_component_per"
+            ),
         )
 
     def __str__(self) -> str:

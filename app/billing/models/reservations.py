@@ -27,6 +27,7 @@ class Reservation(models.Model):
     dedupe_key = models.CharField(max_length=200, blank=True, default="")
     fingerprint = models.CharField(max_length=100, blank=True, default="")
     price_key = models.CharField(max_length=200)
+    mode = models.CharField(max_length=20, default="standard")
     price_version = models.ForeignKey(PriceVersion, null=True, related_name="+", **HOT)
     pins = models.JSONField(default=dict)
     """Price versions in force at the hold, `{price_key: {price, cost}}`: a later change of price does not touch it."""
@@ -60,10 +61,13 @@ class Reservation(models.Model):
     class Meta:
         constraints = (
             models.CheckConstraint(
-                condition=Q(state__in=["held", "settled", "released", "expired"]), name="billing_reservation_state"
+                condition=Q(state__in=["held", "settled", "released", "expired"]),
+                name="billing_reservation_state",
             ),
             models.UniqueConstraint(
-                fields=["team_id", "dedupe_key"], condition=~Q(dedupe_key=""), name="billing_reservation_dedupe"
+                fields=["team_id", "dedupe_key"],
+                condition=~Q(dedupe_key=""),
+                name="billing_reservation_dedupe",
             ),
         )
         indexes = (
@@ -92,7 +96,7 @@ class ReservationLine(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     reservation = models.ForeignKey(Reservation, related_name="lines", **HOT)
-    window = models.ForeignKey(BudgetWindow, related_name="lines", **HOT)
+    window = models.ForeignKey(BudgetWindow, related_name="lines", db_index=False, **HOT)
     unit = models.CharField(max_length=10)
     price_key = models.CharField(max_length=200, blank=True, default="")
     """Copies from the window, so that settling never touches the window's row."""
@@ -101,10 +105,7 @@ class ReservationLine(models.Model):
     state = models.SmallIntegerField(default=LineState.HELD, db_default=0, choices=LineState)
 
     class Meta:
-        indexes = (
-            models.Index(fields=["window"], condition=Q(state=1), name="billing_line_to_fold"),
-            models.Index(fields=["window", "reservation"], condition=Q(state=0), name="billing_line_held"),
-        )
+        indexes = (models.Index(fields=["window"], condition=Q(state=1), name="billing_line_to_fold"),)
 
     def __str__(self) -> str:
         return f"{self.amount} {self.unit} of {self.window_id}"
@@ -155,7 +156,9 @@ class UsageAttempt(models.Model):
     flags = models.JSONField(default=list)
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=["reservation", "number"], name="billing_attempt_once"),)
+        constraints = (
+            models.UniqueConstraint(fields=["reservation", "number"], name="billing_attempt_once"),
+        )
         indexes = (models.Index(fields=["deployment_id", "created_at"], name="billing_attempt_deployment"),)
 
     def __str__(self) -> str:

@@ -1,41 +1,21 @@
-"""Values that cross billing's border. Plain ints for tokens, Decimal for money, UUIDs for owners; never a float.
-
-Billing knows no person, chat or model: a payer is a set of opaque ids, a price is found by its key.
-"""
+"""A call before and after: payer, hold, attempts and how it was settled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
-CallKind = Literal["chat", "embedding", "rerank", "title", "condense", "probe"]
-Unit = Literal["money", "tokens", "requests"]
-Scope = Literal["installation", "team", "allowance", "person", "key"]
-Period = Literal["day", "week", "month", "lifetime"]
-Outcome = Literal["completed", "stopped", "failed"]
-UsageSource = Literal["server_final", "server_running", "local", "none"]
-EndState = Literal["settled", "released"]
-Side = Literal["price", "cost"]
-GroupBy = Literal["day", "team", "person", "key", "model", "deployment", "kind"]
-
-INPUT_COMPONENTS = (
-    "input",
-    "cache_read",
-    "cache_write",
-    "cache_write_mid",
-    "cache_write_long",
-    "cache_write_xlong",
-    "input_audio",
-    "input_image",
+from app.billing.types.money import LimitState
+from app.billing.types.words import (
+    INPUT_COMPONENTS,
+    OUTPUT_COMPONENTS,
+    CallKind,
+    Outcome,
+    UsageSource,
+    refuse_floats,
 )
-OUTPUT_COMPONENTS = ("output", "reasoning", "output_audio", "rejected_prediction")
-SAME_AS = {"cache_read": "input", "cache_write": "input", "reasoning": "output", "rejected_prediction": "output"}
-"""Components written out with another's rate when a price does not name them; all others stay unknown."""
-
-OUTPUT_FLOOR = 256
-"""Output tokens below which a shrunk answer is not worth giving."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,40 +63,7 @@ class Hold:
     request_id: str = ""
 
     def __post_init__(self) -> None:
-        _refuse_floats(self, "input_tokens", "output_tokens", "min_output_tokens", "ttl_seconds")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitState:
-    """One limit at one moment. Amounts are money in the installation's currency, tokens or requests."""
-
-    scope: Scope
-    unit: Unit
-    limit: Decimal
-    remaining: Decimal
-    """Limit less spent and held, never below 0."""
-    resets_at: datetime | None
-    """None: lifetime."""
-    hard: bool
-    name: str = ""
-    spent: Decimal = Decimal(0)
-    held: Decimal = Decimal(0)
-    period: Period = "month"
-    price_key: str | None = None
-    """Set when the limit counts one model only."""
-    budget_id: UUID | None = None
-
-    def as_detail(self) -> dict[str, Any]:
-        """The shape of a limit in an error's detail and in a pre-count."""
-        return {
-            "scope": self.scope,
-            "name": self.name,
-            "unit": self.unit,
-            "limit": f"{self.limit:f}",
-            "remaining": f"{self.remaining:f}",
-            "resets_at": self.resets_at.isoformat().replace("+00:00", "Z") if self.resets_at else None,
-            "hard": self.hard,
-        }
+        refuse_floats(self, "input_tokens", "output_tokens", "min_output_tokens", "ttl_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +108,17 @@ class Buckets:
     rejected_prediction: int = 0
 
     def __post_init__(self) -> None:
-        _refuse_floats(self, *INPUT_COMPONENTS, *OUTPUT_COMPONENTS)
+        refuse_floats(self, *INPUT_COMPONENTS, *OUTPUT_COMPONENTS)
 
     @classmethod
     def from_totals(
-        cls, *, input_tokens: int, output_tokens: int, cache_read: int = 0, cache_write: int = 0, reasoning: int = 0
+        cls,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        cache_read: int = 0,
+        cache_write: int = 0,
+        reasoning: int = 0,
     ) -> "Buckets":
         """From a whole input that includes the cache and a whole output that includes reasoning.
 
@@ -214,6 +167,7 @@ class Attempt:
     deployment_id: UUID | None = None
     """None: the reservation's."""
     requested_model: str = ""
+    """As the caller named it; the ledger shows this name."""
     served_model: str = ""
     upstream_id: str = ""
     finish_reason: str = ""
@@ -229,7 +183,9 @@ class Attempt:
     flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _refuse_floats(self, "number", "local_input_tokens", "local_output_tokens", "ttft_ms", "total_ms")
+        if type(self.number) is not int or self.number < 1:
+            raise ValueError("Attempt.number counts from 1.")
+        refuse_floats(self, "local_input_tokens", "local_output_tokens", "ttft_ms", "total_ms")
         if any(type(n) is not int or n < 0 for n in self.units.values()):
             raise ValueError("Attempt.units counts whole, non-negative units.")
 
@@ -239,7 +195,9 @@ class Entry:
     """One row of the ledger, as settle booked it."""
 
     id: UUID
-    attempt: int
+    attempt: int | None
+    """Its number; 0 is the sweeper's estimate."""
+    kind: str
     price: Decimal | None
     """None: no price known, which is not 0."""
     cost: Decimal | None
@@ -265,77 +223,3 @@ class Settled:
     late: bool = False
     recreated: bool = False
     replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
-    """The price of one component from a prompt size upward."""
-
-    component: str
-    price: Decimal
-    """Per `per_units`, at most 9 decimals."""
-    per_units: int = 1_000_000
-    """1, 1000 or 1,000,000."""
-    min_prompt_tokens: int = 0
-    """Whole prompt, cache included, from which this rate holds for the whole request."""
-
-    def __post_init__(self) -> None:
-        _refuse_floats(self, "per_units", "min_prompt_tokens")
-        if not isinstance(self.price, Decimal) or not self.price.is_finite() or self.price < 0:
-            raise ValueError(f"The price of {self.component} must be a decimal of 0 or more, not {self.price!r}.")
-        if self.price != round(self.price, 9):
-            raise ValueError(f"The price of {self.component} has more than 9 decimals.")
-        if self.per_units not in {1, 1_000, 1_000_000}:
-            raise ValueError("A price is per 1, 1,000 or 1,000,000 units.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """A price version with its rates."""
-
-    version_id: UUID
-    price_key: str
-    currency: str
-    effective_from: datetime
-    effective_to: datetime | None
-    rates: tuple[Rate, ...]
-    mode: str = "standard"
-    side: Side = "price"
-    team_id: UUID | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of a charge: quantity × unit price, exact."""
-
-    component: str
-    quantity: int
-    rate: Rate
-    amount: Decimal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpendRow:
-    """Sums of ledger entries for one group."""
-
-    group: date | UUID | str | None
-    price: Decimal
-    cost: Decimal | None
-    """None where no entry has a known cost."""
-    entries: int
-    requests: int
-    """Chat turns."""
-    input_tokens: int
-    output_tokens: int
-    estimated_price: Decimal
-    """The part of `price` that rests on estimates."""
-    price_missing: int
-    """Entries without a known price: they are in no sum."""
-
-
-def _refuse_floats(value: object, *names: str) -> None:
-    """Counts are whole and not negative; a float or a bool here is a mistake of the caller."""
-    for name in names:
-        number = getattr(value, name)
-        if number is not None and (type(number) is not int or number < 0):
-            raise ValueError(f"{type(value).__name__}.{name} must be a whole number of 0 or more, not {number!r}.")

@@ -1,0 +1,277 @@
+-- The pinned versions of a route: those of the hold, else those in force when the call counts.
+CREATE OR REPLACE FUNCTION billing_pin(r billing_reservation, p_price_key text) RETURNS jsonb
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF r.pins ? p_price_key THEN
+    RETURN r.pins -> p_price_key;
+  END IF;
+  RETURN (SELECT jsonb_build_object('price', v.price_id, 'cost', v.cost_id)
+    FROM billing_versions(ARRAY[p_price_key], r.mode, r.team_id, r.effective_at) v);
+END $$;
+
+
+-- A reservation as `billing_settle` answers it; amounts are text, so that no reader turns them into floats.
+CREATE OR REPLACE FUNCTION billing_settled(r billing_reservation, p_replayed boolean) RETURNS jsonb
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN jsonb_build_object(
+    'reservation_id', r.id, 'state', r.state, 'price', r.price::text, 'cost', r.cost::text, 'currency', r.currency,
+    'input_tokens', r.input_tokens, 'output_tokens', r.output_tokens, 'estimated', r.estimated,
+    'price_missing', r.price_missing, 'overshoot', r.overshoot, 'late', r.late, 'recreated', r.recreated,
+    'replayed', p_replayed, 'entries', coalesce((
+      SELECT jsonb_agg(jsonb_build_object('id', e.id, 'attempt', a.number, 'kind', e.kind, 'price', e.price::text,
+        'cost', e.cost::text) ORDER BY e.recorded_at, e.id)
+      FROM billing_ledgerentry e LEFT JOIN billing_usageattempt a ON a.id = e.attempt_id
+      WHERE e.reservation_id = r.id), '[]'));
+END $$;
+
+
+-- Books one component list at the pinned rates, price side and cost side, and returns the sums.
+-- A component without a rate makes a line without an amount: unknown, not 0. The tier is chosen by the whole prompt.
+CREATE OR REPLACE FUNCTION billing_lines(
+  p_entry uuid, p_quantities jsonb, p_prompt bigint, p_billed boolean, p_price uuid, p_cost uuid,
+  OUT price numeric, OUT cost numeric, OUT missing boolean
+) LANGUAGE plpgsql AS $$
+BEGIN
+  WITH q AS (
+    SELECT key AS component, value::bigint AS quantity FROM jsonb_each_text(p_quantities)
+    UNION ALL SELECT 'request', 1
+  ), l AS (
+    INSERT INTO billing_ledgerline
+      (entry_id, side, component, quantity, unit_price, per_units, min_prompt_tokens, amount)
+    SELECT p_entry, s.side, q.component, q.quantity, c.price, c.per_units, c.min_prompt_tokens,
+      -- Multiplied, never divided: exact to the last of 15 decimals.
+      c.price * q.quantity * CASE c.per_units WHEN 1 THEN 1 WHEN 1000 THEN 0.001 ELSE 0.000001 END
+    FROM (VALUES ('price', p_price, p_billed), ('cost', p_cost, p_cost IS NOT NULL)) AS s(side, version, wanted)
+    CROSS JOIN q
+    LEFT JOIN LATERAL (
+      SELECT x.price, x.per_units, x.min_prompt_tokens FROM billing_pricecomponent x
+      WHERE x.version_id = s.version AND x.component = q.component AND x.min_prompt_tokens <= p_prompt
+      ORDER BY x.min_prompt_tokens DESC LIMIT 1
+    ) c ON true
+    WHERE s.wanted AND (q.component <> 'request' OR c.price IS NOT NULL)
+    RETURNING side, amount
+  )
+  SELECT sum(amount) FILTER (WHERE side = 'price'), sum(amount) FILTER (WHERE side = 'cost'),
+    coalesce(bool_or(amount IS NULL) FILTER (WHERE side = 'price'), false)
+  INTO price, cost, missing FROM l;
+END $$;
+
+
+-- Takes back what was booked for a reservation, entry by entry, so that the truth can be booked instead.
+CREATE OR REPLACE FUNCTION billing_reverse(r billing_reservation, p_reason text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  e billing_ledgerentry%ROWTYPE;
+  v_id uuid;
+BEGIN
+  FOR e IN SELECT * FROM billing_ledgerentry WHERE reservation_id = r.id AND kind = 'charge' LOOP
+    v_id := billing_uuid7();
+    INSERT INTO billing_ledgerline
+      (entry_id, side, component, quantity, unit_price, per_units, min_prompt_tokens, amount)
+    SELECT v_id, side, component, -quantity, unit_price, per_units, min_prompt_tokens, -amount
+    FROM billing_ledgerline WHERE entry_id = e.id;
+    INSERT INTO billing_ledgerentry (
+      id, kind, dedupe_key, effective_at, recorded_at, currency, price, cost, price_missing, reservation_id, attempt_id,
+      price_version_id, cost_version_id, team_id, account_id, key_id, deployment_id, call_kind, price_key, model,
+      input_tokens, output_tokens, estimated, overshoot, late, recreated, supersedes_id, actor, reason
+    ) VALUES (
+      v_id, 'adjust', e.dedupe_key || ':reversed', e.effective_at, clock_timestamp(), e.currency, -e.price, -e.cost,
+      e.price_missing, e.reservation_id, e.attempt_id, e.price_version_id, e.cost_version_id, e.team_id, e.account_id,
+      e.key_id, e.deployment_id, e.call_kind, e.price_key, e.model, -e.input_tokens, -e.output_tokens, e.estimated,
+      false, true, e.recreated, e.id, 'billing', p_reason
+    );
+  END LOOP;
+END $$;
+
+
+-- Writes one attempt down, and books it when it used anything. Returns what the payer owes and what it used.
+CREATE OR REPLACE FUNCTION billing_attempt(
+  r billing_reservation, a jsonb, p_billed boolean, p_late boolean, p_price_before numeric, p_tokens_before bigint,
+  OUT used boolean, OUT price_key text, OUT price numeric, OUT cost numeric, OUT missing boolean,
+  OUT tokens_in bigint, OUT tokens_out bigint, OUT overshoot boolean
+) LANGUAGE plpgsql AS $$
+DECLARE
+  v_quantities jsonb := coalesce(a -> 'quantities', '{}');
+  v_attempt uuid := billing_uuid7();
+  v_entry uuid := billing_uuid7();
+  v_now timestamptz := clock_timestamp();
+  v_deployment uuid := coalesce((a ->> 'deployment_id')::uuid, r.deployment_id);
+  v_pin jsonb;
+BEGIN
+  price_key := coalesce(nullif(a ->> 'price_key', ''), r.price_key);
+  SELECT coalesce(sum(value::bigint) FILTER (WHERE key LIKE 'input%' OR key LIKE 'cache\_%'), 0),
+    coalesce(sum(value::bigint) FILTER (WHERE key IN ('output', 'reasoning', 'output_audio', 'rejected_prediction')), 0)
+  INTO tokens_in, tokens_out FROM jsonb_each_text(v_quantities);
+  used := v_quantities <> '{}' OR a ->> 'outcome' = 'completed';
+  overshoot := false;
+  missing := false;
+
+  INSERT INTO billing_usageattempt (
+    id, created_at, reservation_id, number, outcome, billed, kind, team_id, deployment_id, price_key, requested_model,
+    served_model, upstream_id, request_id, turn_id, finish_reason, finish_raw, error, source, estimated, estimate_reason,
+    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, quantities, raw_usage,
+    local_input_tokens, local_output_tokens, tokenizer, ttft_ms, total_ms, flags
+  ) VALUES (
+    v_attempt, v_now, r.id, (a ->> 'number')::integer, a ->> 'outcome', p_billed, r.kind, r.team_id, v_deployment,
+    price_key, a ->> 'requested_model', a ->> 'served_model', a ->> 'upstream_id', r.request_id, r.turn_id,
+    a ->> 'finish_reason', a ->> 'finish_raw', a ->> 'error', a ->> 'source', (a ->> 'estimated')::boolean,
+    a ->> 'estimate_reason', tokens_in, tokens_out, coalesce((v_quantities ->> 'cache_read')::bigint, 0),
+    (SELECT coalesce(sum(value::bigint), 0) FROM jsonb_each_text(v_quantities) WHERE key LIKE 'cache\_write%'),
+    coalesce((v_quantities ->> 'reasoning')::bigint, 0), v_quantities, nullif(a -> 'raw_usage', 'null'),
+    (a ->> 'local_input_tokens')::bigint, (a ->> 'local_output_tokens')::bigint, a ->> 'tokenizer',
+    (a ->> 'ttft_ms')::integer, (a ->> 'total_ms')::integer, a -> 'flags'
+  );
+
+  v_pin := billing_pin(r, price_key);
+  IF NOT used OR (NOT p_billed AND v_pin ->> 'cost' IS NULL) THEN
+    used := false;
+    RETURN;
+  END IF;
+  SELECT l.price, l.cost, l.missing INTO price, cost, missing
+  FROM billing_lines(v_entry, v_quantities, tokens_in, p_billed, (v_pin ->> 'price')::uuid, (v_pin ->> 'cost')::uuid) l;
+  IF NOT p_billed THEN
+    price := 0;
+  END IF;
+  overshoot := p_billed AND (
+    coalesce(p_price_before + price > r.held_price, false) OR tokens_out > r.held_output_tokens
+    OR p_tokens_before + tokens_in + tokens_out > r.held_input_tokens + r.held_output_tokens);
+  INSERT INTO billing_ledgerentry (
+    id, kind, dedupe_key, effective_at, recorded_at, currency, price, cost, price_missing, reservation_id, attempt_id,
+    price_version_id, cost_version_id, team_id, account_id, key_id, deployment_id, call_kind, price_key, model,
+    input_tokens, output_tokens, estimated, overshoot, late, recreated, supersedes_id, actor, reason
+  ) VALUES (
+    v_entry, 'charge', r.id || ':' || (a ->> 'number'), r.effective_at, v_now, r.currency, price, cost, missing, r.id,
+    v_attempt, (v_pin ->> 'price')::uuid, (v_pin ->> 'cost')::uuid, r.team_id, r.account_id, r.key_id, v_deployment,
+    r.kind, price_key, coalesce(nullif(a ->> 'requested_model', ''), nullif(a ->> 'served_model', ''), price_key),
+    tokens_in, tokens_out, (a ->> 'estimated')::boolean, overshoot, p_late, r.recreated, NULL, '', ''
+  );
+END $$;
+
+
+-- Books the attempts of a reservation and ends it. A second call returns what the first booked.
+--
+-- In: reservation_id, attempts[], state? (released: the payer owes nothing), by (caller | sweeper), hold? (as given to
+-- billing_reserve: re-creates a reservation that a crash forgot). Out: see billing_settled, or {missing: true}.
+-- No window is touched: lines become `ended` and the next reserve folds them, so a durable commit blocks nobody.
+CREATE OR REPLACE FUNCTION billing_settle(p jsonb) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_id uuid := p ->> 'reservation_id';
+  v_by text := coalesce(p ->> 'by', 'caller');
+  v_released boolean := coalesce(p ->> 'state', '') = 'released';
+  v_commit text := current_setting('synchronous_commit');
+  v_late boolean;
+  r billing_reservation%ROWTYPE;
+  a jsonb;
+  x record;
+  v_billed boolean;
+  v_any boolean := false;
+  v_price numeric;
+  v_cost numeric;
+  v_missing boolean := false;
+  v_estimated boolean := false;
+  v_overshoot boolean := false;
+  v_in bigint := 0;
+  v_out bigint := 0;
+  v_by_key jsonb := '{}';
+  v_old record;
+BEGIN
+  SELECT * INTO r FROM billing_reservation WHERE id = v_id FOR UPDATE;
+  IF NOT FOUND THEN
+    IF p -> 'hold' IS NULL THEN
+      RETURN '{"missing": true}';
+    END IF;
+    PERFORM billing_reserve((p -> 'hold') || '{"force": true}');
+    PERFORM set_config('synchronous_commit', v_commit, true);
+    SELECT * INTO r FROM billing_reservation WHERE id = v_id FOR UPDATE;
+  END IF;
+  IF r.settled_at IS NOT NULL AND (r.settled_by <> 'sweeper' OR v_by = 'sweeper') THEN
+    RETURN billing_settled(r, true);
+  END IF;
+
+  v_late := r.state = 'expired' OR r.settled_at IS NOT NULL;
+  IF r.settled_at IS NOT NULL THEN
+    PERFORM billing_reverse(r, 'The server''s own count replaces the estimate made when the process died.');
+  END IF;
+  FOR a IN SELECT value FROM jsonb_array_elements(p -> 'attempts') LOOP
+    v_billed := NOT v_released AND (a ->> 'billed')::boolean;
+    SELECT * INTO x FROM billing_attempt(r, a, v_billed, v_late, coalesce(v_price, 0), v_in + v_out);
+    CONTINUE WHEN NOT x.used;
+    v_cost := CASE WHEN x.cost IS NULL THEN v_cost ELSE coalesce(v_cost, 0) + x.cost END;
+    CONTINUE WHEN NOT v_billed;
+    v_any := true;
+    v_price := CASE WHEN x.price IS NULL THEN v_price ELSE coalesce(v_price, 0) + x.price END;
+    v_missing := v_missing OR x.missing;
+    v_overshoot := v_overshoot OR x.overshoot;
+    v_estimated := v_estimated OR (a ->> 'estimated')::boolean;
+    v_in := v_in + x.tokens_in;
+    v_out := v_out + x.tokens_out;
+    v_by_key := v_by_key || jsonb_build_object(x.price_key, jsonb_build_object(
+      'money', coalesce((v_by_key -> x.price_key ->> 'money')::numeric, 0) + coalesce(x.price, 0),
+      'tokens', coalesce((v_by_key -> x.price_key ->> 'tokens')::bigint, 0) + x.tokens_in + x.tokens_out));
+  END LOOP;
+  v_any := v_any OR p ->> 'state' = 'settled';
+  IF v_price IS NULL AND NOT v_missing THEN
+    v_price := 0;
+  END IF;
+
+  IF v_late THEN
+    -- The held lines have ended long ago: the truth is a new line, less what an estimate booked before.
+    INSERT INTO billing_reservationline (reservation_id, window_id, unit, price_key, amount, spent, state)
+    SELECT r.id, l.window_id, l.unit, l.price_key, 0, billing_share(l.unit, l.price_key, v_any, v_price, v_in + v_out, v_by_key)
+      - sum(l.spent), 1
+    FROM billing_reservationline l WHERE l.reservation_id = r.id GROUP BY l.window_id, l.unit, l.price_key;
+  ELSE
+    UPDATE billing_reservationline l SET state = 1,
+      spent = billing_share(l.unit, l.price_key, v_any, v_price, v_in + v_out, v_by_key)
+    WHERE l.reservation_id = r.id AND l.state = 0;
+  END IF;
+  UPDATE billing_reservation SET
+    state = CASE WHEN state <> 'held' THEN state WHEN v_any THEN 'settled' ELSE 'released' END,
+    ended_at = coalesce(ended_at, clock_timestamp()), settled_at = clock_timestamp(), price = v_price, cost = v_cost,
+    input_tokens = v_in, output_tokens = v_out, settled_by = v_by, estimated = v_estimated, price_missing = v_missing,
+    overshoot = v_overshoot, late = v_late
+  WHERE id = v_id RETURNING * INTO r;
+  RETURN billing_settled(r, false);
+END $$;
+
+
+-- What one window of a reservation was used: its money, its tokens, or the one turn it admitted.
+CREATE OR REPLACE FUNCTION billing_share(
+  p_unit text, p_price_key text, p_any boolean, p_price numeric, p_tokens bigint, p_by_key jsonb
+) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE
+    WHEN NOT p_any THEN 0
+    WHEN p_unit = 'requests' THEN 1
+    WHEN p_price_key <> '' THEN coalesce((p_by_key -> p_price_key ->> p_unit)::numeric, 0)
+    WHEN p_unit = 'tokens' THEN p_tokens
+    ELSE coalesce(p_price, 0) END
+$$;
+
+
+-- Ends the holds of processes that died. What was seen of an answer is billed as an estimate; the rest is given back.
+-- A hold that another reserve expired meanwhile is still owed what was seen.
+CREATE OR REPLACE FUNCTION billing_sweep(p_limit integer) RETURNS uuid[]
+LANGUAGE plpgsql AS $$
+DECLARE
+  r record;
+  v_ids uuid[] := '{}';
+BEGIN
+  FOR r IN
+    SELECT id, held_input_tokens, seen_input_tokens, seen_output_tokens FROM billing_reservation
+    WHERE (state = 'held' AND expires_at < clock_timestamp() AND seen_output_tokens > 0)
+      OR (state = 'expired' AND settled_at IS NULL AND seen_output_tokens > 0)
+    ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
+  LOOP
+    PERFORM billing_settle(jsonb_build_object('reservation_id', r.id, 'by', 'sweeper', 'state', 'settled', 'attempts',
+      jsonb_build_array(jsonb_build_object(
+        'number', 0, 'outcome', 'failed', 'billed', true, 'source', 'local', 'estimated', true,
+        'estimate_reason', 'sweeper', 'error', 'process_died', 'requested_model', '', 'served_model', '',
+        'upstream_id', '', 'finish_reason', '', 'finish_raw', '', 'tokenizer', '', 'flags', '[]'::jsonb,
+        'quantities', jsonb_build_object(
+          'input', coalesce(nullif(r.seen_input_tokens, 0), r.held_input_tokens), 'output', r.seen_output_tokens)))));
+    v_ids := v_ids || r.id;
+  END LOOP;
+  RETURN v_ids || coalesce(billing_expire(NULL, p_limit), '{}');
+END $$;

@@ -1,0 +1,51 @@
+"""The closed lists of billing."""
+
+from decimal import Decimal
+from typing import Literal
+
+CallKind = Literal["chat", "embedding", "rerank", "title", "condense", "probe"]
+Unit = Literal["money", "tokens", "requests"]
+Scope = Literal["installation", "team", "allowance", "person", "key"]
+Period = Literal["day", "week", "month", "lifetime"]
+Outcome = Literal["completed", "stopped", "failed"]
+UsageSource = Literal["server_final", "server_running", "local", "none"]
+EndState = Literal["settled", "released"]
+Side = Literal["price", "cost"]
+GroupBy = Literal["day", "team", "person", "key", "model", "deployment", "kind"]
+
+INPUT_COMPONENTS = (
+    "input",
+    "cache_read",
+    "cache_write",
+    "cache_write_mid",
+    "cache_write_long",
+    "cache_write_xlong",
+    "input_audio",
+    "input_image",
+)
+OUTPUT_COMPONENTS = ("output", "reasoning", "output_audio", "rejected_prediction")
+SAME_AS = {
+    "cache_read": "input",
+    "cache_write": "input",
+    "reasoning": "output",
+    "rejected_prediction": "output",
+}
+"""Components written out with another's rate when a price does not name them; all others stay unknown."""
+
+OUTPUT_FLOOR = 256
+"""Output tokens below which a shrunk answer is not worth giving."""
+
+
+def refuse_floats(value: object, *names: str) -> None:
+    """Counts are whole and not negative; a float or a bool here is a mistake of the caller."""
+    for name in names:
+        number = getattr(value, name)
+        if number is not None and (type(number) is not int or number < 0):
+            raise ValueError(
+                f"{type(value).__name__}.{name} must be a whole number of 0 or more, not {number!r}."
+            )
+
+
+def is_exact(value: object) -> bool:
+    """Whether a value can be money: a finite decimal or a whole number, never a float."""
+    return (isinstance(value, Decimal) and value.is_finite()) or type(value) is int

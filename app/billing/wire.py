@@ -1,0 +1,171 @@
+"""Values to and from the JSON that `billing_reserve` and `billing_settle` speak. Money is text, so no float appears."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from app.billing.types import OUTPUT_FLOOR, Attempt, Entry, Held, Hold, LimitState, Settled
+
+Json = dict[str, Any]
+
+
+def call(function: str, payload: Mapping[str, Any]) -> Json:
+    """Run one SQL function as one statement; outside a transaction that is one commit."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {function}(%s::jsonb)::text", [json.dumps(payload, default=str)])
+        answer = cursor.fetchone()[0]
+    result: Json = json.loads(answer, parse_float=Decimal)
+    return result
+
+
+def hold_payload(hold: Hold, *, currency: str, allow_unlimited: bool) -> Json:
+    """What `billing_reserve` takes."""
+    floor = OUTPUT_FLOOR if hold.min_output_tokens is None else hold.min_output_tokens
+    return {
+        "reservation_id": hold.reservation_id,
+        "team_id": hold.payer.team_id,
+        "account_id": hold.payer.account_id,
+        "key_id": hold.payer.key_id,
+        "kind": hold.kind,
+        "price_key": hold.price_key,
+        "fallback_price_keys": hold.fallback_price_keys,
+        "mode": hold.mode,
+        "input_tokens": hold.input_tokens,
+        "max_output_tokens": hold.output_tokens,
+        "min_output_tokens": min(floor, hold.output_tokens),
+        "currency": currency,
+        "allow_unlimited": allow_unlimited,
+        "effective_at": _iso(hold.effective_at),
+        "expires_at": _iso(hold.expires_at),
+        "ttl_seconds": hold.ttl_seconds,
+        "dedupe_key": hold.dedupe_key,
+        "fingerprint": hold.fingerprint,
+        "deployment_id": hold.deployment_id,
+        "turn_id": hold.turn_id,
+        "request_id": hold.request_id,
+    }
+
+
+def hold_again_payload(hold: Hold, *, currency: str) -> Json:
+    """What re-creates a forgotten hold: it counts when it was first asked for, which its id tells."""
+    payload = hold_payload(hold, currency=currency, allow_unlimited=True)
+    if hold.effective_at is None and hold.reservation_id.version == 7:
+        millis = hold.reservation_id.int >> 80
+        payload["effective_at"] = datetime.fromtimestamp(millis / 1000, tz=UTC).isoformat()
+    return payload
+
+
+def attempt_payload(attempt: Attempt) -> Json:
+    """One attempt as `billing_settle` takes it."""
+    return {
+        "number": attempt.number,
+        "outcome": attempt.outcome,
+        "quantities": {**attempt.buckets.quantities(), **{k: v for k, v in attempt.units.items() if v}},
+        "billed": attempt.billed,
+        "source": attempt.source,
+        "estimated": attempt.estimated,
+        "estimate_reason": attempt.estimate_reason[:40],
+        "price_key": attempt.price_key,
+        "deployment_id": attempt.deployment_id,
+        "requested_model": attempt.requested_model[:200],
+        "served_model": attempt.served_model[:200],
+        "upstream_id": attempt.upstream_id[:200],
+        "finish_reason": attempt.finish_reason[:40],
+        "finish_raw": attempt.finish_raw[:200],
+        "error": attempt.error[:200],
+        "raw_usage": attempt.raw_usage,
+        "local_input_tokens": attempt.local_input_tokens,
+        "local_output_tokens": attempt.local_output_tokens,
+        "tokenizer": attempt.tokenizer[:60],
+        "ttft_ms": attempt.ttft_ms,
+        "total_ms": attempt.total_ms,
+        "flags": attempt.flags,
+    }
+
+
+def held_from(answer: Json) -> Held:
+    return Held(
+        reservation_id=UUID(answer["reservation_id"]),
+        state=answer["state"],
+        output_tokens=answer["output_tokens"],
+        shrunk=answer["shrunk"],
+        price=_money(answer["price"]),
+        currency=answer["currency"],
+        effective_at=datetime.fromisoformat(answer["effective_at"]),
+        expires_at=datetime.fromisoformat(answer["expires_at"]),
+        replayed=answer["replayed"],
+        soft=tuple(limit_from(item) for item in answer["soft"]),
+    )
+
+
+def settled_from(answer: Json) -> Settled:
+    return Settled(
+        reservation_id=UUID(answer["reservation_id"]),
+        state=answer["state"],
+        price=_money(answer["price"]),
+        cost=_money(answer["cost"]),
+        currency=answer["currency"],
+        entries=tuple(
+            Entry(
+                id=UUID(entry["id"]),
+                attempt=entry["attempt"],
+                kind=entry["kind"],
+                price=_money(entry["price"]),
+                cost=_money(entry["cost"]),
+            )
+            for entry in answer["entries"]
+        ),
+        **{name: answer[name] for name in _SETTLED_PLAIN},
+    )
+
+
+_SETTLED_PLAIN = (
+    "input_tokens",
+    "output_tokens",
+    "estimated",
+    "price_missing",
+    "overshoot",
+    "late",
+    "recreated",
+    "replayed",
+)
+
+
+def limit_from(answer: Mapping[str, Any]) -> LimitState:
+    """A window as a limit, from an answer or from a row of `billing_limits`."""
+    limit, spent, held = (Decimal(answer[name]) for name in ("limit", "spent", "held"))
+    resets_at = answer["resets_at"]
+    return LimitState(
+        scope=answer["scope"],
+        name=answer["name"],
+        unit=answer["unit"],
+        limit=_short(limit),
+        remaining=_short(max(Decimal(0), limit - spent - held)),
+        spent=_short(spent),
+        held=_short(held),
+        resets_at=datetime.fromisoformat(resets_at) if isinstance(resets_at, str) else resets_at,
+        hard=answer["hard"],
+        period=answer["period"],
+        price_key=answer["price_key"] or None,
+        budget_id=UUID(str(answer["budget_id"])),
+    )
+
+
+def _money(text: str | None) -> Decimal | None:
+    return None if text is None else Decimal(text)
+
+
+def _short(amount: Decimal) -> Decimal:
+    """Without the zeros that the column's scale adds; the value is the same."""
+    return amount.quantize(Decimal(1)) if amount == amount.to_integral_value() else amount.normalize()
+
+
+def _iso(instant: datetime | None) -> str | None:
+    if instant is not None and instant.tzinfo is None:
+        raise ValueError("Instants carry a zone.")
+    return None if instant is None else instant.isoformat()
