@@ -6,8 +6,8 @@ from typing import Any, TypeGuard
 
 import orjson
 
-from inference_client.adapters.base import items, obj, text_of
 from inference_client.adapters.failures import failure
+from inference_client.adapters.json_tools import items, obj, text_of
 from inference_client.adapters.kinds import GENERIC, Kind, api_url, auth_headers, kind_of, root_url
 from inference_client.errors import InferenceError
 from inference_client.metrics import metrics_read

@@ -60,6 +60,7 @@ OPENAI = UsageShape(
         "rejected_prediction": ("completion_tokens_details.rejected_prediction_tokens",),
     },
 )
+EMBEDDINGS = UsageShape(input=("prompt_tokens", "input_tokens", "total_tokens"), output=())
 ANTHROPIC = UsageShape(
     input=("input_tokens",),
     output=("output_tokens",),

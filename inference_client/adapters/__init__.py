@@ -2,14 +2,21 @@
 
 from collections.abc import Callable
 
+from inference_client.adapters.anthropic_messages import AnthropicMessages, AnthropicParser
 from inference_client.adapters.base import Adapter, Parser
 from inference_client.adapters.kinds import Kind
+from inference_client.adapters.ollama import Ollama, OllamaParser
 from inference_client.adapters.openai_chat import OpenAIChat, OpenAIChatParser
 
-_ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in (OpenAIChat(),)}
+_ADAPTERS: dict[str, Adapter] = {
+    adapter.name: adapter for adapter in (OpenAIChat(), AnthropicMessages(), Ollama())
+}
 _PARSERS: dict[str, Callable[[Kind], Parser]] = {
     "chat.completions": OpenAIChatParser,
     "completions": OpenAIChatParser,
+    "messages": AnthropicParser,
+    "api/chat": OllamaParser,
+    "api/generate": OllamaParser,
 }
 
 

@@ -1,13 +1,11 @@
 """What every wire format has in common. To add one: a Parser, an Adapter, a row in `kinds.py`."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import orjson
-
+from inference_client.adapters.json_tools import json_object, json_objects
 from inference_client.adapters.kinds import Kind
 from inference_client.errors import InferenceError, MalformedAnswer
 from inference_client.sse import LineSplitter, SseDecoder, SseEvent
@@ -17,7 +15,6 @@ from inference_client.types import (
     EmbedRequest,
     Event,
     FinishReason,
-    Json,
     Server,
     Usage,
 )
@@ -116,7 +113,8 @@ class Parser(ABC):
         """The events of an answer that was not streamed."""
         out: list[Event] = []
         try:
-            self._whole(json_object(body), out)
+            for answer in json_objects(body):
+                self._whole(answer, out)
         except MalformedAnswer as exc:
             self._give_up(exc)
         self.ended = True
@@ -196,53 +194,3 @@ class Adapter(Protocol):
 
     def embeddings(self, body: bytes, kind: Kind, count: int) -> Embeddings:
         """The vectors in `body`, `count` of them, without timing. Raises MalformedAnswer."""
-
-
-def json_value(data: bytes) -> Json:
-    """`data` as JSON. A broken character inside it becomes U+FFFD rather than costing the answer.
-
-    Raises MalformedAnswer.
-    """
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        pass
-    text = data.decode("utf-8", "replace")
-    try:
-        return _scrubbed(json.loads(text))
-    except (ValueError, RecursionError) as exc:
-        raise MalformedAnswer(code="not_json", upstream=text) from exc
-
-
-def json_object(data: bytes) -> dict[str, Any]:
-    """`data` as a JSON object. Raises MalformedAnswer."""
-    value = json_value(data)
-    if not isinstance(value, dict):
-        raise MalformedAnswer(code="not_an_object")
-    return value
-
-
-def obj(value: object) -> Mapping[str, Any]:
-    """`value` if it is an object, else an empty one: a missing branch and a null one read alike."""
-    return value if isinstance(value, dict) else {}
-
-
-def items(value: object) -> list[Any]:
-    """`value` if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def text_of(value: object) -> str | None:
-    """`value` if it is a non-empty string."""
-    return value if isinstance(value, str) and value else None
-
-
-def _scrubbed(value: object) -> object:
-    """Half surrogate pairs cannot be stored or sent on, so they become U+FFFD."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_scrubbed(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _scrubbed(item) for key, item in value.items()}
-    return value

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import orjson
 
 from inference_client import errors
-from inference_client.adapters.base import items, obj, text_of
+from inference_client.adapters.json_tools import items, obj, text_of
 from inference_client.adapters.retry_after import retry_after
 from inference_client.errors import InferenceError
 

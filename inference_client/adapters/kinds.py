@@ -7,7 +7,7 @@ from inference_client.types import Server
 
 Auth: TypeAlias = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
 Grade: TypeAlias = Literal["supported", "recorded"]
-Format: TypeAlias = Literal["openai_chat"]
+Format: TypeAlias = Literal["openai_chat", "anthropic_messages", "ollama"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,38 @@ _ROWS = (
         grade="supported",
         refuses=frozenset({"tool_choice"}),
         health_path="/",
+    ),
+    Kind(
+        name="ollama",
+        title="Ollama",
+        format="ollama",
+        grade="supported",
+        chat_path="/api/chat",
+        embed_path="/api/embed",
+        refuses=frozenset({"tool_choice"}),
+        health_path="/",
+    ),
+    Kind(
+        name="anthropic-compatible",
+        title="Server with Anthropic routes",
+        aliases=("anthropic_compatible",),
+        format="anthropic_messages",
+        grade="supported",
+        auth="x-api-key",
+        chat_path="/messages",
+        embed_path=None,
+        refuses=frozenset({"seed", "response_format"}),
+    ),
+    Kind(
+        name="anthropic",
+        title="Anthropic",
+        format="anthropic_messages",
+        grade="supported",
+        auth="x-api-key",
+        chat_path="/messages",
+        embed_path=None,
+        refuses=frozenset({"seed", "response_format"}),
+        leaves_premises=True,
     ),
     Kind(
         name="tgi-v1",

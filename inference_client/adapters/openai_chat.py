@@ -3,25 +3,14 @@
 What differs from server to server stands in `kinds.py`.
 """
 
-import base64
-import struct
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-import orjson
-
-from inference_client.adapters.base import (
-    SseParser,
-    WireRequest,
-    items,
-    json_object,
-    json_value,
-    obj,
-    text_of,
-)
+from inference_client.adapters.base import SseParser, WireRequest
 from inference_client.adapters.failures import from_value
-from inference_client.adapters.kinds import GENERIC, Kind, api_url, auth_headers
+from inference_client.adapters.json_tools import dumped, items, json_object, json_value, obj, text_of
+from inference_client.adapters.kinds import GENERIC, Kind, api_url
+from inference_client.adapters.requests import bare_embeddings, encoded, given, post, refuse
 from inference_client.errors import MalformedAnswer, Unsupported
 from inference_client.sse import SseEvent
 from inference_client.types import (
@@ -35,11 +24,10 @@ from inference_client.types import (
     Server,
     TextDelta,
     TextPart,
-    Timing,
     ToolCallDelta,
     Usage,
 )
-from inference_client.usage import OPENAI, merged, usage_read
+from inference_client.usage import EMBEDDINGS, OPENAI, merged, usage_read
 
 _DONE = b"[DONE]"
 _OPTIONS = ("temperature", "top_p", "seed", "tool_choice", "response_format")
@@ -141,15 +129,13 @@ class OpenAIChatParser(SseParser):
         function = obj(call.get("function"))
         call_id, name = text_of(call.get("id")), text_of(function.get("name"))
         arguments = function.get("arguments")
-        if isinstance(arguments, dict | list):
-            arguments = orjson.dumps(arguments).decode()
         index = call.get("index")
         if not isinstance(index, int):
             # Servers without an index send whole calls, so a new id or name begins a new one.
             if not self._calls or (name and call_id != self._calls[-1]) or (name and call_id is None):
                 self._calls.append(call_id)
             index = len(self._calls) - 1
-        out.append(ToolCallDelta(index, call_id, name, arguments if isinstance(arguments, str) else ""))
+        out.append(ToolCallDelta(index, call_id, name, dumped(arguments) if arguments else ""))
 
 
 class OpenAIChat:
@@ -159,19 +145,17 @@ class OpenAIChat:
 
     def chat_request(self, server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
         """The request for a streamed answer. Raises Unsupported."""
+        refuse(kind, request)
         body: dict[str, Any] = dict(request.extra)
         body |= {"model": request.model, "messages": [message_json(message) for message in request.messages]}
         body[kind.cap_field] = request.max_output_tokens
-        options = {name: getattr(request, name) for name in _OPTIONS}
-        options |= {"stop": list(request.stop) or None, "tools": list(request.tools or ()) or None}
-        given = {name: value for name, value in options.items() if value is not None}
-        refuse(kind, given)
-        body |= given
+        body |= given(**{name: getattr(request, name) for name in _OPTIONS})
+        body |= given(stop=list(request.stop) or None, tools=list(request.tools or ()) or None)
         body["stream"] = True
         if kind.asks_usage:
             running = {"continuous_usage_stats": True} if kind.running_usage else {}
             body["stream_options"] = {"include_usage": True, **running}
-        return _post(server, kind, kind.chat_path, body, accept="text/event-stream")
+        return post(server, kind, api_url(server, kind, kind.chat_path), body, accept="text/event-stream")
 
     def parser(self, kind: Kind) -> OpenAIChatParser:
         """A fresh parser for one answer."""
@@ -187,7 +171,7 @@ class OpenAIChat:
             body["input_type"] = request.input_type
         if request.dimensions is not None:
             body["dimensions"] = request.dimensions
-        return _post(server, kind, kind.embed_path, body, accept="application/json")
+        return post(server, kind, api_url(server, kind, kind.embed_path), body, accept="application/json")
 
     def embeddings(self, body: bytes, kind: Kind, count: int) -> Embeddings:
         """The vectors in `body`, in the order of the inputs. Raises MalformedAnswer."""
@@ -195,24 +179,12 @@ class OpenAIChat:
         if answer.get("error"):
             raise from_value(answer)
         rows = [obj(row) for row in items(answer.get("data"))]
-        if len(rows) != count:
-            raise MalformedAnswer(code="wrong_number_of_vectors")
         rows.sort(key=lambda row: row["index"] if isinstance(row.get("index"), int) else 0)
-        return Embeddings(
-            vectors=[_vector(row.get("embedding")) for row in rows],
-            usage=usage_read(obj(answer.get("usage")), OPENAI),
-            timing=Timing(started_at=datetime.now(UTC)),
-            served_model=text_of(answer.get("model")),
-        )
-
-
-def refuse(kind: Kind, given: Mapping[str, Any]) -> None:
-    """Raise Unsupported when `given` names a field that `kind` cannot honour."""
-    refused = sorted(kind.refuses & given.keys())
-    if refused:
-        raise Unsupported(
-            f"{kind.title} cannot honour {', '.join(refused)}. Leave it out, or choose another model.",
-            code="unsupported_option",
+        return bare_embeddings(
+            [row.get("embedding") for row in rows],
+            count,
+            usage_read(obj(answer.get("usage")), EMBEDDINGS),
+            text_of(answer.get("model")),
         )
 
 
@@ -239,23 +211,4 @@ def message_json(message: Message) -> dict[str, Any]:
 def _part_json(part: TextPart | ImagePart) -> dict[str, Any]:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    data = base64.b64encode(part.data).decode()
-    return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{data}"}}
-
-
-def _post(server: Server, kind: Kind, path: str, body: Mapping[str, Any], *, accept: str) -> WireRequest:
-    headers = {"content-type": "application/json", "accept": accept, **auth_headers(server, kind)}
-    return WireRequest("POST", api_url(server, kind, path), headers, orjson.dumps(body))
-
-
-def _vector(value: object) -> list[float]:
-    if isinstance(value, str):
-        try:
-            raw = base64.b64decode(value, validate=True)
-            return list(struct.unpack(f"<{len(raw) // 4}f", raw))
-        except (ValueError, struct.error) as exc:
-            raise MalformedAnswer(code="bad_vector") from exc
-    vector = items(value)
-    if not vector or not all(isinstance(number, int | float) for number in vector):
-        raise MalformedAnswer(code="bad_vector")
-    return vector
+    return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{encoded(part)}"}}

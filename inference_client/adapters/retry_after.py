@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-from inference_client.adapters.base import items, obj
+from inference_client.adapters.json_tools import items, obj
 
 MAX_WAIT_S = 24 * 3600.0
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
