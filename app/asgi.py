@@ -1,4 +1,4 @@
-"""The web process: stream routes to their own handler, everything else to Django, and a life with a beginning and end."""
+"""The web process: stream routes to their own handler, everything else to Django."""
 
 import os
 

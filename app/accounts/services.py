@@ -42,7 +42,7 @@ def membership_set(*, team: Team, user: User, role: str) -> Membership:
     return Membership.objects.update_or_create(team=team, user=user, defaults={"role": role})[0]
 
 
-def key_create(
+def key_create(  # noqa: PLR0913 - a key is all of this
     *,
     name: str,
     team_id: UUID,

@@ -19,6 +19,7 @@ from retrieval import selectors as documents
 from retrieval.models import Collection
 from retrieval.types import Viewer
 
+NO_OPTIONS = Options()
 NEWEST = "newest"
 """As `parent`: continue the branch that was written last."""
 
@@ -27,7 +28,7 @@ _cached_named = remembered(1.0)(targets_named)
 _cached_team = remembered(5.0)(team_get)
 
 
-def ask_in_conversation(
+def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
     *,
     caller: Caller,
     conversation_id: UUID,
@@ -67,7 +68,7 @@ def ask_in_conversation(
     )
 
 
-def ask_with_messages(
+def ask_with_messages(  # noqa: PLR0913 - what a door may say about a question
     *,
     caller: Caller,
     turn_id: UUID,
@@ -76,9 +77,9 @@ def ask_with_messages(
     messages: tuple[Message, ...],
     collections: Sequence[UUID] = (),
     max_output_tokens: int | None = None,
-    options: Options = Options(),
+    options: Options = NO_OPTIONS,
 ) -> Ask:
-    """Gather a `/v1` call: the caller's own messages, the key's team pays, retrieval only when collections are named."""
+    """Gather a `/v1` call: the caller's messages, the key's team pays, retrieval only when collections are named."""
     team: Team = _cached_team(caller.default_team_id)
     caller.require_spender(team.id)
     chosen = _collections(caller, collections) if collections else []
@@ -102,7 +103,7 @@ def ask_with_messages(
     )
 
 
-def ask_draft(
+def ask_draft(  # noqa: PLR0913 - what a door may say about a question
     *,
     caller: Caller,
     conversation_id: UUID | None,

@@ -4,10 +4,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator
+from typing import cast
 from uuid import UUID
 
 from app.chat.events import END_EVENTS, TurnEvent
-from app.common.redis_door import Unavailable, async_redis
+from app.common.redis_door import Stored, Unavailable, async_redis
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +17,8 @@ LONGEST_TURN_SECONDS = 4200
 _BLOCK_MS = 5000
 
 
-def _key(turn_id: UUID) -> str:
+def events_key(turn_id: UUID) -> str:
+    """Where the events of a turn are kept."""
     return f"turn:{turn_id}:events"
 
 
@@ -44,7 +46,7 @@ class EventStore:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), 500))]
             pipe = async_redis().pipeline(transaction=False)
             for turn_id, event in batch:
-                key = _key(turn_id)
+                key = events_key(turn_id)
                 pipe.xadd(key, {"f": event.frame, "n": event.name}, id=f"{event.number}-0")
                 if event.number == 1 or event.name in END_EVENTS:
                     pipe.expire(key, REPLAY_SECONDS if event.name in END_EVENTS else LONGEST_TURN_SECONDS)
@@ -72,7 +74,7 @@ class EventStore:
     async def exists(self, turn_id: UUID) -> bool:
         """Whether a copy of this turn's events is still there. False also when the broker is away."""
         try:
-            return bool(await async_redis().exists(_key(turn_id)))
+            return bool(await async_redis().exists(events_key(turn_id)))
         except Unavailable:
             return False
 
@@ -83,17 +85,12 @@ class EventStore:
         """
         last = f"{after}-0"
         while True:
-            found = await async_redis().xread({_key(turn_id): last}, block=_BLOCK_MS, count=500)
+            found = await async_redis().xread({events_key(turn_id): last}, block=_BLOCK_MS, count=500)
             if not found:
                 yield []
                 continue
-            entries = found[0][1]
+            entries = cast("list[tuple[bytes, Stored]]", found)[0][1]
             last = entries[-1][0].decode()
             yield [fields[b"f"] for _, fields in entries]
             if entries[-1][1][b"n"].decode() in END_EVENTS:
                 return
-
-    async def text_so_far(self, turn_id: UUID) -> list[bytes]:
-        """All stored frames of a turn (for ending one whose process died)."""
-        entries = await async_redis().xrange(_key(turn_id))
-        return [fields[b"f"] for _, fields in entries]

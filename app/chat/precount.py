@@ -99,7 +99,7 @@ def message_tokens(count: Count, text: str) -> int:
     return count(text) + MESSAGE_OVERHEAD
 
 
-def estimate(
+def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
     *,
     count: Count,
     tokenizer: str,

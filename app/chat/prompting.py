@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from app.chat.types import Ask
 from inference_client.types import Message, TextPart
-from retrieval.types import Prompt
+from retrieval.types import Prompt, PromptMessage
 
 SYSTEM = (
     "You answer questions for the people of one organisation. Be brief and exact. "
@@ -17,6 +17,16 @@ SYSTEM = (
 def system_of(ask: Ask) -> str:
     """Our system text; a `/v1` caller brings their own, so there it is only added when documents are searched."""
     return SYSTEM if ask.messages is None or ask.collections else ""
+
+
+def history_of(ask: Ask, *, kept: int) -> list[PromptMessage]:
+    """The newest `kept` pairs as messages: questions and answers only, never earlier passages."""
+    pairs = ask.history[len(ask.history) - kept :]
+    return [
+        message
+        for pair in pairs
+        for message in (PromptMessage("user", pair.question), PromptMessage("assistant", pair.answer))
+    ]
 
 
 def outgoing(ask: Ask, prompt: Prompt) -> tuple[Message, ...]:

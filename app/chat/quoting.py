@@ -39,7 +39,7 @@ def verdict_of(ask: Ask) -> dict[str, Any]:
 
 
 def _prices(ask: Ask, estimate: Estimate) -> tuple[Decimal | None, Decimal | None, Decimal | None]:
-    """(nothing found and a one-word answer, the usual, everything full), over the dearest deployment that may answer."""
+    """(nothing found and a one-word answer, the usual, everything full), over the dearest deployment."""
     spans = (
         (estimate.total_expected - estimate.retrieved_expected, 1),
         (estimate.total_expected, min(EXPECTED_OUTPUT_TOKENS, estimate.max_output_tokens)),
@@ -54,9 +54,10 @@ def _dearest(ask: Ask, input_tokens: int, output_tokens: int) -> Decimal | None:
     amounts = []
     for price_key in dict.fromkeys(target.price_key for target in ask.targets):
         price = price_current(price_key, team_id=ask.team_id)
-        amount = price and hold_amount(
-            dearest_tiers(price.rates), input_tokens=input_tokens, output_tokens=output_tokens
-        )
+        if price is None:
+            return None
+        tiers = dearest_tiers(price.rates)
+        amount = hold_amount(tiers, input_tokens=input_tokens, output_tokens=output_tokens)
         if amount is None:
             return None
         amounts.append(for_display(amount))

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from types import TracebackType
+from typing import Self
 from uuid import UUID
 
 from app.chat.event_store import EventStore
@@ -45,7 +46,7 @@ class StopSignal:
             if self._task is not None:
                 self._task.cancel()
 
-    async def __aenter__(self) -> "StopSignal":
+    async def __aenter__(self) -> Self:
         if self.reason is not None:
             raise Stopped(self.reason)
         self._task = asyncio.current_task()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from app.billing.types import Settled
+from app.chat.events import TurnEvent
 from app.chat.precount import Estimate
 from app.chat.types import Ask, ClosedTurn, Ending, Failure
 from app.common.errors import AppError
@@ -26,12 +27,12 @@ NO_MODEL: Mapping[str, Any] = {
 }
 _DEMONSTRATION: Mapping[str, Any] = {
     "code": "demonstration_model",
-    "message": "A tiny demonstration model answers: it is often wrong. The quotes and sources come from your documents. "
-    "Connect a real model with INFERENCE_URL or `manage.py up --model`.",
+    "message": "A tiny demonstration model answers: it is often wrong. "
+    "The quotes and sources come from your documents. Connect a real model with INFERENCE_URL or `manage.py up --model`.",
 }
 _NOT_REPLAYABLE: Mapping[str, Any] = {
     "code": "not_resumable",
-    "message": "The broker does not answer: this answer cannot be followed from another page while it is written.",
+    "message": "The broker does not answer: this answer cannot be followed from another page as it is written.",
 }
 
 
@@ -42,7 +43,7 @@ def turn(ask: Ask, estimate: Estimate, admission: Admission, *, replayable: bool
         notices.append(
             {
                 "code": "output_cap_lowered",
-                "message": f"The answer is limited to {admission.output_tokens} tokens: that is what the budget has room for.",
+                "message": f"The answer is limited to {admission.output_tokens} tokens: the budget has no room for more.",
                 "max_output_tokens": admission.output_tokens,
             }
         )
@@ -176,6 +177,12 @@ def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[
         passages=taken.passages,
         cited=marks.cited,
     )
+
+
+def _notices_in(event: TurnEvent) -> list[dict[str, Any]]:
+    if event.name == "notice":
+        return [dict(event.data)]
+    return [dict(notice) for notice in event.data["notices"]] if event.name == "turn" else []
 
 
 def _text(value: object) -> str | None:

@@ -3,16 +3,18 @@
 import json
 import logging
 from datetime import timedelta
+from typing import cast
 from uuid import UUID
 
 from django.db import transaction
 
 from app.billing import services as billing
 from app.billing.types import Attempt, Buckets
+from app.chat.event_store import events_key
 from app.chat.models import Turn, TurnState
 from app.common.clock import now
 from app.common.money import money
-from app.common.redis_door import Unavailable, sync_redis
+from app.common.redis_door import Stored, Unavailable, sync_redis
 from inference_client.tokens import counter
 
 log = logging.getLogger(__name__)
@@ -23,14 +25,11 @@ STALE_SECONDS = 20
 
 def turns_sweep() -> list[UUID]:
     """End every running turn whose pulse stopped. Safe in several processes at once; returns what was ended."""
-    ended = []
     stale = now() - timedelta(seconds=STALE_SECONDS)
-    for turn_id in Turn.objects.filter(state=TurnState.RUNNING, heartbeat_at__lt=stale).values_list(
-        "id", flat=True
-    )[:200]:
-        if turn_interrupt(turn_id):
-            ended.append(turn_id)
-    return ended
+    found = Turn.objects.filter(state=TurnState.RUNNING, heartbeat_at__lt=stale).values_list("id", flat=True)[
+        :200
+    ]
+    return [turn_id for turn_id in found if turn_interrupt(turn_id)]
 
 
 @transaction.atomic
@@ -55,7 +54,7 @@ def turn_interrupt(turn_id: UUID) -> bool:
 def _shown(turn_id: UUID) -> dict[str, str]:
     """What the stored events had told readers: text, reasoning, and `generating` when the model had begun."""
     try:
-        entries = sync_redis().xrange(f"turn:{turn_id}:events")
+        entries = cast("Stored", sync_redis().xrange(events_key(turn_id)))
     except Unavailable:
         return {}
     told: dict[str, str] = {}

@@ -29,7 +29,7 @@ from retrieval.errors import RetrievalError
 from retrieval.quotes import quote_sentences
 from retrieval.search import search
 from retrieval.stitching import stitch
-from retrieval.types import Passage, Prompt, PromptMessage, Quote, Viewer
+from retrieval.types import Passage, Prompt, Quote, Viewer
 
 SEARCH_LIMIT = 12
 QUOTE_LIMIT = 3
@@ -115,11 +115,7 @@ class Turn:
         """The prompt within the budget that was counted and held; what did not fit is said."""
         prompt = stitch(
             system=prompting.system_of(self.ask),
-            history=[
-                PromptMessage(role, text)
-                for pair in self.ask.history[len(self.ask.history) - estimate.history_kept :]
-                for role, text in (("user", pair.question), ("assistant", pair.answer))
-            ],
+            history=prompting.history_of(self.ask, kept=estimate.history_kept),
             question=self.ask.question,
             passages=found,
             count=estimate.count,

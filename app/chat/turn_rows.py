@@ -61,7 +61,7 @@ def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
 
 @transaction.atomic
 def turn_close(row: ClosedTurn) -> None:
-    """Store how a turn ended. A turn that was ended by the sweeper meanwhile keeps the fuller text. Safe to run twice."""
+    """Store how a turn ended, also over what the sweeper assumed meanwhile. Safe to run twice."""
     error = row.ending.error
     changed: dict[str, Any] = {
         "answer": row.answer,
@@ -118,9 +118,9 @@ async def persist(write: Callable[[], Awaitable[T]], turn_log: TurnLog) -> T | N
     for wait in (*_PATIENCE, None):
         try:
             return await write()
-        except PartFailed as exc:
+        except PartFailed:
             if wait is None:
-                log.error("The database stayed away: a finished turn could not be written.", exc_info=exc)
+                log.exception("The database stayed away: a finished turn could not be written.")
                 return None
             if not said:
                 said = True
@@ -128,7 +128,7 @@ async def persist(write: Callable[[], Awaitable[T]], turn_log: TurnLog) -> T | N
                     "notice",
                     {
                         "code": "writing_delayed",
-                        "message": "The database does not answer; your answer is kept and stored as soon as it is back.",
+                        "message": "The database does not answer; your answer is stored as soon as it is back.",
                     },
                 )
             await asyncio.sleep(wait)

@@ -9,7 +9,7 @@ request_id_var: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, request_id, and the fields given as `extra={"data": {…}}`."""
+    """One JSON object a line: time, level, logger, message, request_id, and fields given as `extra={"data": …}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {

@@ -11,6 +11,9 @@ from django.conf import settings
 Unavailable = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
 """What to catch when the broker may be away."""
 
+Stored = list[tuple[bytes, dict[bytes, bytes]]]
+"""Entries of a stream as this client returns them: ids and fields as bytes."""
+
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
 
 

@@ -5,7 +5,7 @@ with `reserve`, calls are made through the `Admission` it returns, and `Admissio
 """
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -48,7 +48,7 @@ class Admission:
         self.finish_reason = ""
         self._settled: Settled | None = None
 
-    async def infer(self, messages: Sequence[Message], **options: Any) -> AsyncIterator[Event]:
+    async def infer(self, messages: Sequence[Message], **options: Any) -> AsyncGenerator[Event, None]:
         """Events of the answer. While nothing has come, the next deployment is tried after a failure.
 
         Errors: InferenceError of the last deployment tried; Busy when the line is too long.
@@ -79,7 +79,7 @@ class Admission:
 
     async def _call(
         self, target: Target, messages: Sequence[Message], options: dict[str, Any]
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """One upstream call; exactly one attempt is noted, also when the reader leaves or is cancelled."""
         request = ChatRequest(
             model=target.upstream_model,

@@ -177,7 +177,7 @@ EMBEDDING_DIMENSION = env.number("EMBEDDING_DIMENSION", 384)
 EMBEDDING_QUERY_PREFIX = env.text("EMBEDDING_QUERY_PREFIX", "query: ")
 EMBEDDING_PASSAGE_PREFIX = env.text("EMBEDDING_PASSAGE_PREFIX", "passage: ")
 
-# Retrieval is the lower tier: it takes its embedder and its way to the database by name, as Django takes AUTH_USER_MODEL.
+# Retrieval is the lower tier: it takes its embedder and its database door by name, as Django takes AUTH_USER_MODEL.
 RETRIEVAL_EMBEDDER = "app.gate.embedding.embed"
 RETRIEVAL_RUN_DB = "app.common.db.run_db"
 

@@ -8,7 +8,6 @@ import io
 
 from django.conf import settings
 from django.contrib.auth import get_user
-from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
@@ -70,9 +69,7 @@ def _session_caller(session_key: str) -> Caller | None:
     request = HttpRequest()
     request.session = import_string(f"{settings.SESSION_ENGINE}.SessionStore")(session_key)
     user = get_user(request)
-    if isinstance(user, AnonymousUser) or not isinstance(user, User) or not user.is_active:
-        return None
-    return caller_by_user(user)
+    return caller_by_user(user) if isinstance(user, User) and user.is_active else None
 
 
 def _check_csrf(request: ASGIRequest) -> None:

@@ -156,24 +156,26 @@ async def _send(
 ) -> None:
     """Send frames, with a comment in every quiet quarter of a minute. The turn goes on when the reader leaves."""
     await respond.stream(headers)
-    waiting: asyncio.Task[bytes] | None = None
+    waiting = asyncio.ensure_future(_next(frames))
     try:
         while True:
-            if waiting is None:
-                waiting = asyncio.ensure_future(anext(frames, None))  # type: ignore[arg-type]
             done, _ = await asyncio.wait({waiting}, timeout=HEARTBEAT_SECONDS)
             if not done:
                 await respond.write(_COMMENT)
                 continue
-            frame, waiting = waiting.result(), None
+            frame = waiting.result()
             if frame is None:
                 break
             if frame:
                 await respond.write(frame)
+            waiting = asyncio.ensure_future(_next(frames))
         await respond.end()
     finally:
-        if waiting is not None:
-            waiting.cancel()
+        waiting.cancel()
+
+
+async def _next(frames: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(frames, None)
 
 
 async def turn_stop_post(request: Request, respond: Responder, caller: Caller, turn: str) -> None:

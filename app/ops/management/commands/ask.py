@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -79,7 +80,7 @@ class Command(BaseCommand):
             case "usage":
                 self._after(event.data, sources)
 
-    def _after(self, usage: dict[str, Any], sources: list[dict[str, Any]]) -> None:
+    def _after(self, usage: Mapping[str, Any], sources: list[dict[str, Any]]) -> None:
         self.stdout.write("\n")
         for source in sources:
             page = f", page {source['page']}" if source["page"] else ""

@@ -31,7 +31,7 @@ const ENDINGS = {
 export class AnswerView {
   /** `actions`: {openSource(answer, n), again(answer), resume(answer)}; `asked`: collection ids of the turn. */
   constructor(answer, actions, asked = []) {
-    Object.assign(this, { answer, actions, asked, drawn: 0 });
+    Object.assign(this, { answer, actions, asked, drawn: 0, epoch: answer.epoch });
     this.open = (n) => actions.openSource(this.answer, n);
     this.notices = h("div", { class: "notices" });
     this.quotes = h("div", {});
@@ -54,7 +54,6 @@ export class AnswerView {
   /** Bring the page in line with the answer after one event. */
   update(name) {
     if (name === "delta") return this.grow();
-    if (name === "turn") this.restart();
     if (name === "done" || name === "error") return this.refresh();
     this.drawHead();
     return undefined;
@@ -64,9 +63,11 @@ export class AnswerView {
     this.text.stop();
     this.text = new GrowingText(this.body, (root) => this.cite(root));
     this.drawn = 0;
+    this.epoch = this.answer.epoch;
   }
 
   grow() {
+    if (this.epoch !== this.answer.epoch) this.restart();
     const fresh = this.answer.text.slice(this.drawn);
     this.drawn = this.answer.text.length;
     if (fresh) this.text.append(fresh);

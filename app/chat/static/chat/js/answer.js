@@ -5,6 +5,8 @@ export function newAnswer({ id, model, parentId }) {
     id, model, parent_id: parentId, role: "assistant", turn_id: null, text: "", reasoning: "", state: "running", phase: "sending",
     finish_reason: null, usage: null, price: null, timing: null, sources: [], quotes: [], notices: [], error: null,
     created_at: new Date().toISOString(), begun: performance.now(), first: null,
+    /** Grows whenever the text begins anew, so that a view knows to drop what it drew. */
+    epoch: 0,
   };
 }
 
@@ -16,6 +18,7 @@ const steps = {
   turn(answer, data) {
     // A server that can no longer replay from where we stood begins again, so what was drawn is dropped.
     Object.assign(answer, { turn_id: data.turn_id, text: "", reasoning: "", sources: [], quotes: [], usage: null, price: null });
+    answer.epoch += 1;
     answer.model = data.model ?? answer.model;
     answer.notices = (data.notices ?? []).map(asNotice);
     answer.phase = "accepted";
@@ -36,6 +39,8 @@ const steps = {
   delta(answer, data) {
     answer.first ??= performance.now();
     answer.phase = "generating";
+    // A server without the events any more sends the stored text as one piece.
+    if (data.reset) Object.assign(answer, { text: "", reasoning: "", epoch: answer.epoch + 1 });
     if (data.text) answer.text += data.text;
     if (data.reasoning) answer.reasoning += data.reasoning;
   },

@@ -61,10 +61,10 @@ function takeBack(asked, answer, parentId) {
   thread.draw();
 }
 
-function requestBody(text, edited) {
-  const body = { text, model: state.choice.model, collections: state.choice.collections };
-  if (edited) body.parent = edited.parent_id ?? null;
-  return body;
+/** `parent` is the turn whose answer this question follows, named each time, so that the branch on screen goes on. */
+function requestBody(text, parentId) {
+  const parent = state.messages.get(parentId)?.turn_id ?? null;
+  return { text, parent, model: state.choice.model, collections: state.choice.collections };
 }
 
 function keyFor(body) {
@@ -134,7 +134,7 @@ export async function send(given = null) {
   try {
     await ensureConversation(question.text);
     placed = place(question.text, parentId);
-    const body = requestBody(question.text, question.edited);
+    const body = requestBody(question.text, parentId);
     const whole = await follow(placed.answer, {
       body,
       key: keyFor(body),
