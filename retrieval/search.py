@@ -1,9 +1,22 @@
-"""From a question to passages, with the viewer's rights inside the statement that searches."""
+"""From a question to passages: embed it, rank what the viewer may read, leave out what is only noise."""
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
+from uuid_utils.compat import uuid7
+
+from retrieval.models import EmbeddingSpace
+from retrieval.nearest import Hit, Scope, nearest, reach, scope_of
+from retrieval.ports import embedder, run_db
+from retrieval.spaces import space_searched
 from retrieval.types import Passage, Viewer
+from retrieval.vectors import unit_vectors, vector_text
+
+MAX_LIMIT = 200
+MIN_SIMILARITY = {"multilingual-e5-small": 0.80}
+"""Cosine below which a passage is noise, by model, where it was measured."""
 
 
 async def search(
@@ -12,6 +25,80 @@ async def search(
     """The best passages, best first; empty when nothing is similar enough to be worth showing.
 
     `collection_ids`: None searches everything readable, an empty sequence nothing.
-    Errors: NotFound naming an unknown or unreadable collection, EmbeddingUnavailable.
+    Errors: NotFound naming an unknown or unreadable collection, EmbeddingUnavailable, what the embedder raises.
     """
-    raise LookupError(query, viewer, collection_ids, limit, payer)
+    if not query.strip() or limit < 1 or (collection_ids is not None and not collection_ids):
+        return []
+    scope = scope_of(viewer, collection_ids)
+    space, chunks = await run_db()(_prepare, scope)
+    if space is None or chunks == 0:
+        # Known before anything is paid for.
+        return []
+    answer = await embedder()([query], role="query", payer=payer)
+    vector = vector_text(unit_vectors(answer, texts=1, dimension=space.dimension)[0])
+    hits = await run_db()(nearest, scope, space, vector, limit=min(limit, MAX_LIMIT), chunks=chunks)
+    threshold = similarity_threshold(space)
+    return merge_neighbours([hit for hit in hits if hit.score >= threshold])
+
+
+def similarity_threshold(space: EmbeddingSpace) -> float:
+    """The space's own threshold, else the measured one of its model, else 0 (opposite and unrelated texts only)."""
+    if space.min_similarity is not None:
+        return space.min_similarity
+    return MIN_SIMILARITY.get(space.model, 0.0)
+
+
+def _prepare(scope: Scope) -> tuple[EmbeddingSpace | None, int]:
+    return space_searched(), reach(scope)
+
+
+def merge_neighbours(hits: Sequence[Hit]) -> list[Passage]:
+    """Passages of hits given best first; two hits that overlap in their document become one passage.
+
+    At most two: longer ones would crowd other documents out of the prompt.
+    """
+    by_place = {(hit.document_id, hit.version, hit.index): hit for hit in hits}
+    passages: list[Passage] = []
+    used: set[UUID] = set()
+    for hit in hits:
+        if hit.chunk_id in used:
+            continue
+        used.add(hit.chunk_id)
+        for step in (1, -1):
+            other = by_place.get((hit.document_id, hit.version, hit.index + step))
+            if other is None or other.chunk_id in used:
+                continue
+            first, second = (hit, other) if step == 1 else (other, hit)
+            if first.start <= second.start <= first.end < second.end:
+                used.add(other.chunk_id)
+                passages.append(_joined(hit, first, second))
+                break
+        else:
+            passages.append(_passage(hit))
+    return passages
+
+
+def _joined(best: Hit, first: Hit, second: Hit) -> Passage:
+    text = first.text + second.text[first.end - second.start :]
+    heading = first.heading if first.heading == second.heading else ""
+    whole = replace(best, page=first.page, start=first.start, end=second.end, text=text, heading=heading)
+    return _passage(whole)
+
+
+def _passage(hit: Hit) -> Passage:
+    return Passage(
+        id=uuid7(),
+        chunk_id=hit.chunk_id,
+        document_id=hit.document_id,
+        document_version=hit.version,
+        collection_id=hit.collection_id,
+        title=hit.name,
+        page=hit.page,
+        start=hit.start,
+        end=hit.end,
+        text=hit.text,
+        sha256=hashlib.sha256(hit.text.encode()).hexdigest(),
+        score=hit.score,
+        heading=hit.heading,
+        warnings=hit.warnings,
+    )

@@ -8,6 +8,14 @@ from retrieval.models import Chunk, EmbeddingSpace
 from retrieval.selectors import space_active
 
 
+def space_searched() -> EmbeddingSpace | None:
+    """The space a question is compared in, None before the first document. Errors: EmbeddingMismatch."""
+    active = space_active()
+    if active is not None and not _is_configured(active):
+        raise _mismatch(active)
+    return active
+
+
 def space_current() -> EmbeddingSpace:
     """The space of the configured model, made on first use with its index.
 
@@ -22,11 +30,7 @@ def space_current() -> EmbeddingSpace:
         active = space_active()
         if active is not None and not _is_configured(active):
             if Chunk.objects.filter(space=active).exists():
-                raise EmbeddingMismatch(
-                    f"Documents are embedded with {active.model} ({active.dimension} numbers), but "
-                    f"{settings.EMBEDDING_MODEL} ({settings.EMBEDDING_DIMENSION}) is configured: their vectors cannot be "
-                    "compared. Set EMBEDDING_MODEL and EMBEDDING_DIMENSION back, or remove and upload the documents again."
-                )
+                raise _mismatch(active)
             EmbeddingSpace.objects.filter(pk=active.pk).update(state=EmbeddingSpace.State.RETIRED)
             active = None
         if active is None:
@@ -46,3 +50,11 @@ def space_current() -> EmbeddingSpace:
 
 def _is_configured(space: EmbeddingSpace) -> bool:
     return (space.model, space.dimension) == (settings.EMBEDDING_MODEL, settings.EMBEDDING_DIMENSION)
+
+
+def _mismatch(space: EmbeddingSpace) -> EmbeddingMismatch:
+    return EmbeddingMismatch(
+        f"Documents are embedded with {space.model} ({space.dimension} numbers), but {settings.EMBEDDING_MODEL} "
+        f"({settings.EMBEDDING_DIMENSION}) is configured: their vectors cannot be compared. Set EMBEDDING_MODEL and "
+        "EMBEDDING_DIMENSION back, or remove and upload the documents again."
+    )

@@ -1,0 +1,124 @@
+"""The vector leg: SQL that ranks chunks by similarity among those the viewer may read."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from retrieval.errors import NotFound
+from retrieval.models import EmbeddingSpace
+from retrieval.types import Viewer
+
+EXACT_UP_TO = 20_000
+"""Chunks in reach up to which every vector is compared; above, the approximate index is walked."""
+
+READABLE = """
+    ARRAY(SELECT g.collection_id FROM retrieval_grant g
+          WHERE g.principal = ANY(%(principals)s::text[])
+            AND (%(ids)s::uuid[] IS NULL OR g.collection_id = ANY(%(ids)s::uuid[])))
+"""
+"""Ids of the collections in reach, as a sub-select: one snapshot decides rights and results together."""
+
+_REACH = """
+SELECT c.id, c.chunk_count FROM retrieval_collection c
+WHERE (%(ids)s::uuid[] IS NULL OR c.id = ANY(%(ids)s::uuid[]))
+  AND EXISTS (SELECT FROM retrieval_grant g
+              WHERE g.collection_id = c.id AND g.principal = ANY(%(principals)s::text[]))
+"""
+# Comparing everything is exact and, for so few, as fast; MATERIALIZED keeps the index out of it.
+_EXACT = """
+SELECT id, score FROM (
+    SELECT id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
+    FROM retrieval_chunk WHERE space_id = %(space)s AND collection_id = ANY({readable}) OFFSET 0
+) AS candidate ORDER BY score DESC, id LIMIT %(limit)s
+"""
+_APPROXIMATE = """
+SELECT id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
+FROM retrieval_chunk WHERE space_id = '{space}' AND collection_id = ANY({readable})
+ORDER BY embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension}) LIMIT %(limit)s
+"""
+# The iterative scan may return rows slightly out of order, so the order is made here.
+_SHOWN = """
+WITH best AS MATERIALIZED ({ranked})
+SELECT c.id, c.document_id, c.version, c.collection_id, d.name, d.warnings,
+       c.index, c.page, c.start, c."end", c.text, c.heading, best.score
+FROM best JOIN retrieval_chunk c USING (id) JOIN retrieval_document d ON d.id = c.document_id
+ORDER BY best.score DESC, c.id
+"""
+_WALK = (
+    "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %s, true),"
+    " set_config('hnsw.max_scan_tuples', '40000', true)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a search looks: what the viewer's principals open, narrowed to collections if any are named."""
+
+    principals: tuple[str, ...]
+    ids: tuple[UUID, ...] | None
+
+    def parameters(self) -> dict[str, Any]:
+        return {"principals": list(self.principals), "ids": None if self.ids is None else list(self.ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One chunk with its score, and what a passage shows of it."""
+
+    chunk_id: UUID
+    document_id: UUID
+    version: int
+    collection_id: UUID
+    name: str
+    warnings: tuple[str, ...]
+    index: int
+    page: int | None
+    start: int
+    end: int
+    text: str
+    heading: str
+    score: float
+
+
+def scope_of(viewer: Viewer, ids: Sequence[UUID] | None) -> Scope:
+    return Scope(tuple(sorted(viewer.principals)), None if ids is None else tuple(dict.fromkeys(ids)))
+
+
+def reach(scope: Scope) -> int:
+    """How many chunks are in reach. Errors: NotFound naming the first collection that is unknown or unreadable."""
+    with connection.cursor() as cursor:
+        cursor.execute(_REACH, scope.parameters())
+        found = dict(cursor.fetchall())
+    for wanted in scope.ids or ():
+        if wanted not in found:
+            raise NotFound("collection", wanted)
+    return sum(found.values())
+
+
+def nearest(scope: Scope, space: EmbeddingSpace, vector: str, *, limit: int, chunks: int) -> list[Hit]:
+    """The `limit` most similar chunks in reach, best first; `chunks` of `reach` chooses the plan."""
+    exact = chunks <= EXACT_UP_TO or space.dimension > 4000
+    ranked = (_EXACT if exact else _APPROXIMATE).format(
+        dimension=space.dimension, space=space.pk, readable=READABLE
+    )
+    parameters = {**scope.parameters(), "vector": vector, "space": space.pk, "limit": limit}
+    with transaction.atomic(), connection.cursor() as cursor:
+        if not exact:
+            cursor.execute(_WALK, [str(max(100, 2 * limit))])
+        cursor.execute(_SHOWN.format(ranked=ranked), parameters)
+        rows = cursor.fetchall()
+    return [_hit(row) for row in rows]
+
+
+def _hit(row: Sequence[Any]) -> Hit:
+    chunk_id, document_id, version, collection_id, name, warnings, *rest = row
+    return Hit(chunk_id, document_id, version, collection_id, name, tuple(_list(warnings)), *rest)
+
+
+def _list(value: object) -> list[str]:
+    """Django leaves the jsonb of raw SQL as text."""
+    return list(json.loads(value)) if isinstance(value, str) else []

@@ -1,0 +1,50 @@
+"""The best sentences of passages, word for word: an answer of its own when no model may or can give one."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from retrieval.errors import EmbeddingUnavailable
+from retrieval.ports import embedder
+from retrieval.types import Passage, Quote
+from retrieval.vectors import unit_vectors
+
+MAX_SENTENCES = 64
+"""Embedded for one question; taken from the best passages first."""
+_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n\s*\n")
+_LEAST, _MOST = 20, 500
+"""Characters: shorter pieces are headings and page numbers, longer ones no sentence."""
+
+
+async def quote_sentences(
+    *, question: str, passages: Sequence[Passage], limit: int, payer: object
+) -> list[Quote]:
+    """Up to `limit` sentences of the passages most similar to the question, best first.
+
+    `number` is the place of the passage in `passages`, from 1. No model is called, only the embedder.
+    Errors: EmbeddingUnavailable, whatever the embedder raises.
+    """
+    sentences = list(_sentences(passages))[:MAX_SENTENCES]
+    if not sentences or limit < 1:
+        return []
+    asked = await embedder()([question], role="query", payer=payer)
+    answer = await embedder()([text for _, text in sentences], role="passage", payer=payer)
+    dimension = len(asked.vectors[0]) if asked.vectors else 0
+    if dimension == 0:
+        raise EmbeddingUnavailable
+    query = unit_vectors(asked, texts=1, dimension=dimension)[0]
+    scores = unit_vectors(answer, texts=len(sentences), dimension=dimension) @ query
+    best = np.argsort(-scores, kind="stable")[:limit]
+    return [Quote(text=sentences[i][1], number=sentences[i][0], score=float(scores[i])) for i in best]
+
+
+def _sentences(passages: Sequence[Passage]) -> Iterator[tuple[int, str]]:
+    """(passage number, sentence), each sentence once; line breaks of a page are joined."""
+    seen: set[str] = set()
+    for number, passage in enumerate(passages, start=1):
+        for piece in _END.split(passage.text):
+            text = " ".join(piece.split())
+            if _LEAST <= len(text) <= _MOST and text not in seen:
+                seen.add(text)
+                yield number, text
