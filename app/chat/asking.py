@@ -1,8 +1,9 @@
 """From a door's request to an `Ask`: who may ask what of whom, and what goes along. Reads only."""
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
+
+from django.db import connection
 
 from app.accounts.models import Team
 from app.accounts.selectors import Caller, team_get
@@ -189,23 +190,30 @@ def _collections(caller: Caller, ids: Sequence[UUID]) -> list[Collection]:
     return documents.collections_resolve(Viewer(caller.principals), list(ids)) if ids else []
 
 
+_BRANCH = """
+WITH RECURSIVE branch AS (
+  SELECT id, parent_id, question, answer, 0 AS back FROM chat_turn WHERE conversation_id = %s AND id = %s
+  UNION ALL
+  SELECT t.id, t.parent_id, t.question, t.answer, b.back + 1 FROM chat_turn t JOIN branch b ON t.id = b.parent_id
+)
+SELECT question, answer FROM branch ORDER BY back DESC
+"""
+
+
 def _branch(conversation_id: UUID, parent: UUID | str | None) -> tuple[UUID | None, tuple[Pair, ...]]:
     """(parent id, pairs of the branch that ends there, oldest first). Questions that failed carry no answer along."""
-    rows: dict[UUID, Any] = {
-        row["id"]: row
-        for row in Turn.objects.filter(conversation_id=conversation_id)
-        .order_by("id")
-        .values("id", "parent_id", "question", "answer")
-    }
     if parent == NEWEST:
-        parent = next(reversed(rows), None)
-    if parent is not None and parent not in rows:
+        parent = (
+            Turn.objects.filter(conversation_id=conversation_id)
+            .order_by("-id")
+            .values_list("id", flat=True)
+            .first()
+        )
+    if not isinstance(parent, UUID):
+        return None, ()
+    with connection.cursor() as cursor:
+        cursor.execute(_BRANCH, [conversation_id, parent])
+        rows = cursor.fetchall()
+    if not rows:
         raise NotFound("There is no such turn in this conversation to continue from.")
-    pairs: list[Pair] = []
-    at = parent
-    while isinstance(at, UUID):
-        row = rows[at]
-        if row["answer"]:
-            pairs.append(Pair(row["question"], row["answer"]))
-        at = row["parent_id"]
-    return (parent if isinstance(parent, UUID) else None), tuple(reversed(pairs))
+    return parent, tuple(Pair(question, answer) for question, answer in rows if answer)

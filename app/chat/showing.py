@@ -28,11 +28,11 @@ NO_MODEL: Mapping[str, Any] = {
 _DEMONSTRATION: Mapping[str, Any] = {
     "code": "demonstration_model",
     "message": "A tiny demonstration model answers: it is often wrong. "
-    "The quotes and sources come from your documents. Connect a real model with INFERENCE_URL or `manage.py up --model`.",
+    "Quotes and sources come from your documents. Connect a real model with INFERENCE_URL or `manage.py up --model`.",
 }
 _NOT_REPLAYABLE: Mapping[str, Any] = {
     "code": "not_resumable",
-    "message": "The broker does not answer: this answer cannot be followed from another page as it is written.",
+    "message": "The broker does not answer: this answer cannot be followed from another page.",
 }
 
 
@@ -43,7 +43,7 @@ def turn(ask: Ask, estimate: Estimate, admission: Admission, *, replayable: bool
         notices.append(
             {
                 "code": "output_cap_lowered",
-                "message": f"The answer is limited to {admission.output_tokens} tokens: the budget has no room for more.",
+                "message": f"The answer is limited to {admission.output_tokens} tokens: the budget has no room.",
                 "max_output_tokens": admission.output_tokens,
             }
         )
@@ -155,13 +155,7 @@ def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[
     """What is stored of a turn that ended."""
     marks = citations(taken.log.text, len(taken.passages))
     assert taken.admission is not None
-    notices = [
-        notice
-        for event in taken.log.events
-        for notice in (
-            event.data["notices"] if event.name == "turn" else [event.data] if event.name == "notice" else []
-        )
-    ]
+    notices = [notice for event in taken.log.events for notice in _notices_in(event)]
     return ClosedTurn(
         turn_id=taken.ask.turn_id,
         conversation_id=taken.ask.conversation_id,

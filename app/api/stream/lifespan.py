@@ -34,7 +34,7 @@ async def _refuse_stale_schema() -> str | None:
         # `/readyz` says so until it answers; refusing to start would turn a short outage into a long one.
         return None
     if missing:
-        return f"The database lacks {len(missing)} migrations ({missing[0]} first); run `manage.py migrate` and start again."
+        return f"The database lacks {len(missing)} migrations ({missing[0]} first); run `manage.py migrate`."
     return None
 
 

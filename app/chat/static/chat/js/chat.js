@@ -27,6 +27,7 @@ async function show(id) {
   asking.leave();
   sources.close();
   thread.clear();
+  picker.reset();
   if (id) {
     try {
       await thread.load(id);
@@ -36,8 +37,8 @@ async function show(id) {
         error.status === 404 ? null : () => void show(id));
       return;
     }
+    picker.reset();
   } else thread.draw();
-  picker.reset();
   composer.restoreDraft();
   emit("conversation");
   await asking.resumeRunning();

@@ -36,7 +36,6 @@ export function decorate(root, sources, open) {
     if (node.data.includes("[") && !node.parentElement?.closest(SKIP)) found.push(node);
   }
   for (const node of found) {
-    MARKER.lastIndex = 0;
-    if (MARKER.test(node.data)) node.replaceWith(...pieces(node.data, sources, open));
+    if (node.data.search(MARKER) >= 0) node.replaceWith(...pieces(node.data, sources, open));
   }
 }

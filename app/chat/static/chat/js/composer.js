@@ -91,6 +91,7 @@ export function take() {
   box.value = "";
   grow();
   sendButton.disabled = true;
+  emit("draft", "");
   return question;
 }
 

@@ -129,9 +129,16 @@ export function start() {
     parts.hidden = !parts.hidden;
     toggle.setAttribute("aria-expanded", String(!parts.hidden));
   });
-  document.addEventListener("pointerdown", (event) => {
-    if (parts.hidden || event.target.closest("#meter-parts, #meter-toggle")) return;
+  const close = () => {
     parts.hidden = true;
     toggle.setAttribute("aria-expanded", "false");
+  };
+  document.addEventListener("pointerdown", (event) => {
+    if (!parts.hidden && !event.target.closest("#meter-parts, #meter-toggle")) close();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || parts.hidden) return;
+    event.preventDefault();
+    close();
   });
 }
