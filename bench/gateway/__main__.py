@@ -1,0 +1,256 @@
+"""How much of a request is ours: `/v1` and the chat path in front of a stand-in server, ledger on.
+
+    python -m bench.gateway [--requests 2000] [--streams 1000] [--tools DIR]
+
+Starts PostgreSQL and Valkey with the embedded stack, a load tool's stand-in for the inference server
+(`upstream.py`) and one web process pinned to core 0; everything else runs on core 1. Prints one JSON line a
+measurement: requests/s, first-token time beside the bare server's, and CPU-milliseconds a request of the web
+process and of PostgreSQL. The tools are read from `TESSERA_SHARED`/bench.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+UPSTREAM_PORT, WEB_PORT = 9131, 9132
+TOKENS = 64
+
+
+def main() -> None:
+    options = arguments()
+    data = Path(tempfile.mkdtemp(prefix="tessera-bench-"))
+    data.chmod(0o755)
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        env = services(data)
+        processes.append(upstream(options, gap_ms=0))
+        key, conversation = prepare(env)
+        processes.append(web(env))
+        for gap in (0, 2):
+            processes[0].kill()
+            processes[0] = upstream(options, gap_ms=gap)
+            measure(options, env, key, conversation, processes[1], gap)
+        print(json.dumps(settings_of(env)))
+    finally:
+        for process in processes:
+            process.kill()
+        manage({**os.environ, "TESSERA_DATA": str(data)}, "down", "--data", str(data), check=False)
+        shutil.rmtree(data, ignore_errors=True)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--streams", type=int, default=1000)
+    parser.add_argument("--connections", type=int, default=50)
+    shared = Path(os.environ.get("TESSERA_SHARED", REPOSITORY.parent / "shared"))
+    parser.add_argument("--tools", type=Path, default=shared / "bench")
+    return parser.parse_args()
+
+
+def manage(env: dict[str, str], *words: str, check: bool = True) -> str:
+    done = subprocess.run(
+        [sys.executable, "manage.py", *words],
+        cwd=REPOSITORY,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check and done.returncode:
+        sys.exit(f"manage.py {words[0]} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def services(data: Path) -> dict[str, str]:
+    """PostgreSQL and Valkey on core 1, and the environment that finds them."""
+    env = {
+        **os.environ,
+        "TESSERA_DATA": str(data),
+        "INFERENCE_URL": f"http://127.0.0.1:{UPSTREAM_PORT}/v1",
+        "INFERENCE_KIND": "openai",
+        "INFERENCE_MODEL": "bench",
+        "INFERENCE_SLOTS": "1000",
+        "EMBEDDING_URL": f"http://127.0.0.1:{UPSTREAM_PORT}/v1",
+        "EMBEDDING_MODEL": "bench",
+        "PUBLIC_URL": f"http://127.0.0.1:{WEB_PORT}",
+        "LOG_LEVEL": "WARNING",
+    }
+    os.sched_setaffinity(0, {1 % os.cpu_count()})  # type: ignore[operator]
+    manage(env, "up", "--services-only", "--data", str(data), "--detach")
+    return env
+
+
+def upstream(options: argparse.Namespace, *, gap_ms: float) -> subprocess.Popen[bytes]:
+    """The stand-in server, on core 1."""
+    words = ["--port", str(UPSTREAM_PORT), "--tokens", str(TOKENS), "--gap-ms", str(gap_ms)]
+    process = subprocess.Popen([sys.executable, str(options.tools / "upstream.py"), *words])
+    wait_for(f"http://127.0.0.1:{UPSTREAM_PORT}/health")
+    return process
+
+
+def prepare(env: dict[str, str]) -> tuple[str, str]:
+    """Migrate, make an account with a key and a conversation."""
+    written = json.loads((Path(env["TESSERA_DATA"]) / "env.json").read_text())
+    manage({**env, "DATABASE_URL": written["DATABASE_OWNER_URL"]}, "migrate")
+    manage(env, "first_run", "--json")
+    made = manage(env, "shell", "-v", "0", "-c", _PREPARE)
+    key, conversation = made.strip().splitlines()[-1].split()
+    return key, conversation
+
+
+_PREPARE = """
+from decimal import Decimal
+from app.accounts.models import User
+from app.accounts.selectors import ALL_SCOPES
+from app.accounts.services import key_create
+from app.billing.services import budget_set
+from app.chat.models import Conversation
+user = User.objects.first()
+for scope in ("installation", "team"):
+    budget_set(scope=scope, unit="money", limit=Decimal(100000), period="month",
+               team_id=None if scope == "installation" else user.default_team_id)
+_, key = key_create(name="bench", team_id=user.default_team_id, user_id=user.id, scopes=ALL_SCOPES)
+conversation = Conversation.objects.create(team_id=user.default_team_id, owner_id=user.id)
+print(key, conversation.id)
+"""
+
+
+def web(env: dict[str, str]) -> subprocess.Popen[bytes]:
+    """One web process, alone on core 0."""
+    words = ["-m", "uvicorn", "app.asgi:application", "--port", str(WEB_PORT), "--log-level", "warning"]
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        cwd=REPOSITORY,
+        env=env,
+        preexec_fn=lambda: os.sched_setaffinity(0, {0}),  # noqa: PLW1509 - this process has one thread
+    )
+    wait_for(f"http://127.0.0.1:{WEB_PORT}/healthz")
+    return process
+
+
+def wait_for(url: str) -> None:
+    for _ in range(200):
+        try:
+            urllib.request.urlopen(url, timeout=1).read()
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    sys.exit(f"{url} does not answer")
+
+
+def measure(
+    options: argparse.Namespace,
+    env: dict[str, str],
+    key: str,
+    conversation: str,
+    web: subprocess.Popen[bytes],
+    gap: int,
+) -> None:
+    """All paths at one pace of the stand-in server, the bare server beside them."""
+    head = ["--header", f"Authorization: Bearer {key}"]
+    v1 = f"http://127.0.0.1:{WEB_PORT}/v1/chat/completions"
+    turns = f"http://127.0.0.1:{WEB_PORT}/api/v1/conversations/{conversation}/turns/"
+    bare = f"http://127.0.0.1:{UPSTREAM_PORT}/v1/chat/completions"
+    body = Path(env["TESSERA_DATA"]) / "turn.json"
+    body.write_text(
+        json.dumps({"text": "How many words are in this question?", "parent": None, "collections": []})
+    )
+    whole, streamed = str(options.requests), str(options.streams)
+    load(options, v1, "-c", "8", "-n", "200", *head)  # warm
+    for name, url, n, words in (
+        ("bare server", bare, whole, []),
+        ("/v1", v1, whole, head),
+        ("bare server streamed", bare, streamed, ["--stream"]),
+        ("/v1 streamed", v1, streamed, ["--stream", *head]),
+        ("chat streamed", turns, streamed, ["--stream", "--body", str(body), *head]),
+    ):
+        before = cpu(web.pid)
+        found = load(options, url, "-c", str(options.connections), "-n", n, *words)
+        spent = {part: seconds - before[part] for part, seconds in cpu(web.pid).items()}
+        per = {part: round(s * 1e3 / max(1, found["ok"]), 2) for part, s in spent.items()}
+        one = load(options, url, "-c", "1", "-n", "200", *words)
+        print(
+            json.dumps(
+                {
+                    "path": name,
+                    "gap_ms": gap,
+                    "per_s": found["rps"],
+                    "ok": found["ok"],
+                    "errors": found["errors"],
+                    "cpu_ms": {} if name.startswith("bare") else per,
+                    "one_at_a_time": {"ttft_ms": one["ttft_ms"], "total_ms": one["total_ms"]},
+                }
+            ),
+            flush=True,
+        )
+
+
+def load(options: argparse.Namespace, url: str, *words: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, str(options.tools / "load.py"), url, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def cpu(web_pid: int) -> dict[str, float]:
+    """CPU seconds so far: of the web process, of all PostgreSQL processes."""
+    spent = {"web": sum(psutil.Process(web_pid).cpu_times()[:2]), "postgres": 0.0}
+    for process in psutil.process_iter(["name"]):
+        if (process.info["name"] or "").startswith("postgres"):
+            try:
+                times = process.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            spent["postgres"] += times.user + times.system + times.children_user + times.children_system
+    return spent
+
+
+def settings_of(env: dict[str, str]) -> dict[str, Any]:
+    """What the figures rest on: fsync settings and the cost of one."""
+    shown = manage(env, "shell", "-v", "0", "-c", _SETTINGS).strip().splitlines()[-1]
+    found: dict[str, Any] = json.loads(shown)
+    with tempfile.NamedTemporaryFile(dir=env["TESSERA_DATA"]) as file:
+        start = time.perf_counter()
+        for _ in range(50):
+            file.write(b"x" * 512)
+            file.flush()
+            os.fdatasync(file.fileno())
+        found["fdatasync_ms"] = round((time.perf_counter() - start) / 50 * 1e3, 2)
+    return found
+
+
+_SETTINGS = """
+import json
+from django.db import connection
+with connection.cursor() as c:
+    c.execute("SELECT name, setting FROM pg_settings WHERE name IN ('fsync','synchronous_commit','wal_sync_method')")
+    print(json.dumps(dict(c.fetchall())))
+"""
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    main()
