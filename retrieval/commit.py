@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
+from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -89,7 +90,7 @@ def _insert_texts(lease: Lease, reading: Reading) -> None:
 
 
 def _insert_chunks(lease: Lease, reading: Reading, cuts: Sequence[ChunkCut], space: EmbeddingSpace) -> int:
-    fixed = {
+    fixed: dict[str, Any] = {
         "team": lease.team_id,
         "collection": lease.collection_id,
         "document": lease.document_id,
@@ -104,7 +105,7 @@ def _insert_chunks(lease: Lease, reading: Reading, cuts: Sequence[ChunkCut], spa
     return written
 
 
-def _columns(cuts: Sequence[ChunkCut], *, paged: bool) -> dict[str, list[object]]:
+def _columns(cuts: Sequence[ChunkCut], *, paged: bool) -> dict[str, Any]:
     return {
         "ids": [uuid7() for _ in cuts],
         "indexes": [cut.index for cut in cuts],

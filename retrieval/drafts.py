@@ -25,7 +25,8 @@ _LONGEST_PAUSE = 60.0
 
 _REUSE = """
 INSERT INTO retrieval_embeddingdraft (id, created_at, team_id, document_id, space_id, content_hash, embedding)
-SELECT DISTINCT ON (c.content_hash) gen_random_uuid(), now(), %(team)s, %(document)s, c.space_id, c.content_hash, c.embedding
+SELECT DISTINCT ON (c.content_hash)
+    gen_random_uuid(), now(), %(team)s, %(document)s, c.space_id, c.content_hash, c.embedding
 FROM retrieval_chunk c
 WHERE c.team_id = %(team)s AND c.space_id = %(space)s AND c.content_hash = ANY(%(hashes)s) AND c.embedding IS NOT NULL
 ON CONFLICT DO NOTHING

@@ -79,8 +79,8 @@ def _is_free(row: Document) -> bool:
 def _give_up(row: Document) -> None:
     row.error_step, row.error_code = row.status, "abandoned"
     row.error_message = (
-        f"The worker stopped {row.attempts} times while this document was at “{row.status}”, so it was given up. The file "
-        "probably needs more memory than the worker has: split it, then retry."
+        f"The worker stopped {row.attempts} times while this document was at “{row.status}”, so it was given up. "
+        "The file probably needs more memory than the worker has: split it, then retry."
     )
     row.status, row.lease_owner, row.lease_expires_at = Status.FAILED, "", None
     row.save()

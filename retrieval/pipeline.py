@@ -92,11 +92,11 @@ def _explained(error: Exception, step: str) -> tuple[str, str]:
     message = getattr(error, "message", None)
     if isinstance(message, str) and message:
         return message, str(getattr(error, "code", "failed"))
-    return (
+    sentence = (
         f"Something unforeseen went wrong at “{step}” ({type(error).__name__}). Retry; if it fails again, give the "
-        "administrator this document's id.",
-        "unforeseen",
+        "administrator this document's id."
     )
+    return sentence, "unforeseen"
 
 
 def _parse(lease: Lease, outcome: _Outcome) -> Reading:

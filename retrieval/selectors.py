@@ -43,7 +43,7 @@ def collections_writable(viewer: Viewer) -> QuerySet[Collection]:
 
 
 def collections_resolve(viewer: Viewer, ids: Sequence[UUID]) -> list[Collection]:
-    """The collections of these ids in the order given. Errors: NotFound naming the first that is unknown or unreadable."""
+    """The collections of these ids in their order. Errors: NotFound naming the first unknown or unreadable one."""
     found = {c.pk: c for c in _collections(viewer, "read").filter(pk__in=ids)}
     missing = [item for item in ids if item not in found]
     if missing:

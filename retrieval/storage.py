@@ -72,7 +72,7 @@ def blob_keep(item: Received) -> Path:
     """Move a received file to its place, atomically. Keeping the same bytes again changes nothing."""
     target = blob_path(item.sha256)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.replace(item.path, target)
+    item.path.replace(target)
     # The rename itself must survive a power cut, not only the bytes.
     directory = os.open(target.parent, os.O_RDONLY)
     try:

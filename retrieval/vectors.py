@@ -31,7 +31,8 @@ def unit_vectors(answer: Embedded, *, texts: int, dimension: int) -> Matrix:
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     if not np.isfinite(norms).all() or (norms == 0).any():
         raise EmbeddingUnavailable("The embedding server answered a vector that is zero or not a number.")
-    return matrix / norms
+    units: Matrix = matrix / norms
+    return units
 
 
 def vector_text(vector: Sequence[float] | npt.NDArray[np.float32]) -> str:

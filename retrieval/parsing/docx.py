@@ -39,16 +39,10 @@ def read_docx(source: Source) -> Reading:
         html = mammoth.convert_to_html(
             file, style_map=_STYLES, convert_image=mammoth.images.img_element(_no_image)
         )
-    except (
-        zipfile.BadZipFile,
-        ET.ParseError,
-        KeyError,
-        ValueError,
-        AttributeError,
-        EOFError,
-    ) as exc:
+    except _BROKEN as exc:
         raise ReadError(
-            f"“{source.name}” is a Word document that is damaged inside. Open it in Word or LibreOffice and save it again."
+            f"“{source.name}” is a Word document that is damaged inside. "
+            "Open it in Word or LibreOffice and save it again."
         ) from exc
     builder = PageBuilder()
     for text in parts.headers:

@@ -26,13 +26,15 @@ def parse(source: Source) -> Reading:
     size = source.path.stat().st_size
     if size > source.limits.bytes:
         raise ReadError(
-            f"“{source.name}” has {size / 1e6:.0f} MB; files up to {source.limits.bytes / 1e6:.0f} MB are read. Split it.",
+            f"“{source.name}” has {size / 1e6:.0f} MB; files up to "
+            f"{source.limits.bytes / 1e6:.0f} MB are read. Split it.",
             reason="too_large",
         )
     reading = PARSERS[sniff.sniff(source).name](source)
     if sum(len(page.text) for page in reading.pages) > source.limits.characters:
         raise ReadError(
-            f"“{source.name}” holds more than {source.limits.characters / 1e6:.0f} million characters of text. Split it.",
+            f"“{source.name}” holds more than "
+            f"{source.limits.characters / 1e6:.0f} million characters of text. Split it.",
             reason="too_large",
         )
     return reading

@@ -10,75 +10,18 @@ from retrieval.parsing.decoding import decode
 from retrieval.parsing.source import Source
 from retrieval.parsing.text import notes
 
-_UNSEEN = frozenset(
-    [
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "head",
-        "nav",
-        "svg",
-        "canvas",
-        "iframe",
-        "object",
-        "embed",
-        "audio",
-        "video",
-        "button",
-        "select",
-        "input",
-        "textarea",
-        "form-control",
-        "datalist",
-        "dialog",
-    ]
+
+def _names(*lines: str) -> frozenset[str]:
+    return frozenset(" ".join(lines).split())
+
+
+_UNSEEN = _names(
+    "script style noscript template head nav svg canvas iframe object embed audio video button select input",
+    "textarea datalist dialog",
 )
-_INLINE = frozenset(
-    [
-        "a",
-        "abbr",
-        "b",
-        "bdi",
-        "bdo",
-        "cite",
-        "code",
-        "data",
-        "del",
-        "dfn",
-        "em",
-        "font",
-        "i",
-        "ins",
-        "kbd",
-        "label",
-        "mark",
-        "math",
-        "q",
-        "ruby",
-        "rb",
-        "rt",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strong",
-        "sub",
-        "sup",
-        "time",
-        "tt",
-        "u",
-        "var",
-        "wbr",
-        "big",
-        "nobr",
-        "mi",
-        "mo",
-        "mn",
-        "mrow",
-        "msup",
-        "msub",
-    ]
+_INLINE = _names(
+    "a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark math mi mn mo mrow msub msup nobr q",
+    "rb rt ruby s samp small span strong sub sup time tt u var wbr",
 )
 _HEADING = re.compile(r"^h[1-6]$")
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
@@ -100,9 +43,8 @@ def read_html(source: Source) -> Reading:
             "Print it to PDF in a browser and upload that.",
             reason="empty",
         )
-    found = notes(decoded)
-    metadata = {**({"title": title} if title else {}), **dict(found.pop("metadata"))}  # type: ignore[call-overload]
-    return Reading("html", "text/html", (page,), paged=False, metadata=metadata, **found)
+    metadata = {"encoding": decoded.encoding, **({"title": title} if title else {})}
+    return Reading("html", "text/html", (page,), paged=False, metadata=metadata, warnings=notes(decoded))
 
 
 def html_blocks(html: str, builder: PageBuilder) -> str:

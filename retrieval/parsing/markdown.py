@@ -32,9 +32,10 @@ def read_markdown(source: Source) -> Reading:
     page = builder.page()
     if not page.text:
         raise ReadError(f"“{source.name}” holds no text.", reason="empty")
-    extra = notes(decoded)
-    metadata = {"title": title or first, **dict(extra.pop("metadata"))}  # type: ignore[call-overload]
-    return Reading("markdown", "text/markdown", (page,), paged=False, metadata=metadata, **extra)
+    metadata = {"encoding": decoded.encoding, "title": title or first}
+    return Reading(
+        "markdown", "text/markdown", (page,), paged=False, metadata=metadata, warnings=notes(decoded)
+    )
 
 
 class _Blocks:

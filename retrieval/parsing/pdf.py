@@ -71,8 +71,8 @@ def read_pdf(source: Source) -> Reading:
         raise _nothing_found(source, opened)
     if _garbled("".join(raw.text for raw in texts)):
         raise ReadError(
-            f"The text in “{source.name}” has no letter mapping: the page looks right, but what a machine reads is noise. "
-            "Export the document again with embedded Unicode fonts, or print it to a new PDF.",
+            f"The text in “{source.name}” has no letter mapping: the page looks right, but what a "
+            "machine reads is noise. Export the document again with embedded Unicode fonts, or print it to a new PDF.",
             reason="garbled",
         )
     pages = tuple(_pages(opened))
@@ -236,7 +236,7 @@ def _key(line: str) -> str:
 
 
 def _garbled(text: str) -> bool:
-    """Whether most of the text is unmapped: private use, replacement characters, or no letter at all in a short text."""
+    """Whether the text is unmapped: private use, replacement characters, or signs without letters and digits."""
     visible = [c for c in text if not c.isspace()]
     if not visible:
         return False

@@ -19,14 +19,22 @@ def read_text(source: Source) -> Reading:
     page = builder.page()
     if not page.text:
         raise ReadError(f"“{source.name}” holds no text, only blanks.", reason="empty")
-    return Reading("text", "text/plain", (page,), paged=False, **notes(decoded))
+    return Reading(
+        "text",
+        "text/plain",
+        (page,),
+        paged=False,
+        metadata={"encoding": decoded.encoding},
+        warnings=notes(decoded),
+    )
 
 
-def notes(decoded: Decoded) -> dict[str, object]:
-    """Metadata and warning about an encoding, as keyword arguments of a Reading."""
+def notes(decoded: Decoded) -> tuple[str, ...]:
+    """The warning that an encoding was guessed, if it was."""
+    if not decoded.guessed:
+        return ()
     warning = (
         f"The encoding is not stated in the file; it was read as {decoded.encoding}. "
         "If letters look wrong, save it as UTF-8 and upload it again."
     )
-    warnings = (warning,) if decoded.guessed else ()
-    return {"metadata": {"encoding": decoded.encoding}, "warnings": warnings}
+    return (warning,)
