@@ -13,10 +13,20 @@ import orjson
 
 from inference_client.adapters import adapter_for, parser_for_api
 from inference_client.adapters.base import Parser
+from inference_client.adapters.cohere import cohere_embeddings, cohere_rerank
 from inference_client.adapters.failures import failure
+from inference_client.adapters.json_tools import items, json_object
 from inference_client.adapters.kinds import GENERIC, Kind, kind_of
 from inference_client.errors import InferenceError, Unsupported
-from inference_client.types import Event, JsonObject, ReasoningDelta, TextDelta, ToolCallDelta, Usage
+from inference_client.types import (
+    Embeddings,
+    Event,
+    JsonObject,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +116,11 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
 
 def _answer(recording: Recording, cuts: Iterable[int]) -> dict[str, Any]:
     kind = _kind(recording.provider)
+    if recording.api == "rerank":
+        ranks = cohere_rerank(recording.body)
+        return {"order": [number for number, _ in ranks], "scores": [score for _, score in ranks]}
     if recording.api == "embeddings":
-        count = len(orjson.loads(recording.body).get("data", ()))
-        found = adapter_for(kind).embeddings(recording.body, kind, count)
+        found = _embeddings(recording, kind)
         return {
             "vectors": len(found.vectors),
             "dimensions": len(found.vectors[0]) if found.vectors else 0,
@@ -133,6 +145,13 @@ def _answer(recording: Recording, cuts: Iterable[int]) -> dict[str, Any]:
         "error": error_json(parser.error) if parser.error is not None else None,
         "complete": parser.complete,
     }
+
+
+def _embeddings(recording: Recording, kind: Kind) -> Embeddings:
+    answer = json_object(recording.body)
+    if recording.provider == "cohere":
+        return cohere_embeddings(recording.body, len(items(answer.get("texts"))))
+    return adapter_for(kind).embeddings(recording.body, kind, len(items(answer.get("data"))))
 
 
 def _kind(provider: str) -> Kind:

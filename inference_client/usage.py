@@ -73,6 +73,29 @@ ANTHROPIC = UsageShape(
         "cache_write_long": ("cache_creation.ephemeral_1h_input_tokens",),
     },
 )
+GEMINI = UsageShape(
+    input=("promptTokenCount",),
+    output=("candidatesTokenCount",),
+    cache_read=("cachedContentTokenCount",),
+    reasoning=("thoughtsTokenCount",),
+    input_more=("toolUsePromptTokenCount",),
+    output_has_reasoning=False,
+)
+BEDROCK = UsageShape(
+    input=("inputTokens",),
+    output=("outputTokens",),
+    total=("totalTokens",),
+    cache_read=("cacheReadInputTokens",),
+    cache_write=("cacheWriteInputTokens",),
+    input_has_cache=False,
+)
+COHERE = UsageShape(
+    input=("tokens.input_tokens", "billed_units.input_tokens"),
+    output=("tokens.output_tokens", "billed_units.output_tokens"),
+    cache_read=("cached_tokens",),
+)
+TGI = UsageShape(input=("input_length",), output=("generated_tokens",))
+TRITON = UsageShape(input=("num_input_tokens",), output=("num_output_tokens",))
 OLLAMA = UsageShape(input=("prompt_eval_count",), output=("eval_count",))
 
 
@@ -123,8 +146,8 @@ def usage_read(block: JsonObject | None, shape: UsageShape, *, precount: int | N
                 inp=inp, cached=cached, out=out or 0, total=total, precount=precount, declared=inclusive
             )
         inp += sum(first(block, (path,)) or 0 for path in shape.input_more) + (0 if inclusive else cached)
-    if out is not None and not shape.output_has_reasoning:
-        out += reasoning or 0
+    if not shape.output_has_reasoning and (out is not None or reasoning is not None):
+        out = (out or 0) + (reasoning or 0)
     return Usage(
         input_tokens=inp,
         output_tokens=out,

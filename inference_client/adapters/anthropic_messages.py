@@ -10,6 +10,7 @@ from inference_client.adapters.failures import from_value
 from inference_client.adapters.json_tools import items, json_object, obj, text_of
 from inference_client.adapters.kinds import Kind, api_url
 from inference_client.adapters.requests import (
+    arguments_of,
     encoded,
     functions,
     given,
@@ -190,10 +191,11 @@ def _content(message: Message) -> str | list[dict[str, Any]]:
         else:
             source = {"type": "base64", "media_type": part.media_type, "data": encoded(part)}
             blocks.append({"type": "image", "source": source})
-    for call in message.tool_calls:
-        values = json_object(call.arguments.encode() or b"{}")
-        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": values})
-    return blocks
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_of(call)}
+        for call in message.tool_calls
+    ]
+    return blocks + calls
 
 
 def _tool(function: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from inference_client.types import Server
 
 Auth: TypeAlias = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
 Grade: TypeAlias = Literal["supported", "recorded"]
-Format: TypeAlias = Literal["openai_chat", "anthropic_messages", "ollama"]
+Format: TypeAlias = Literal[
+    "openai_chat", "openai_responses", "anthropic_messages", "ollama", "gemini", "bedrock"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,42 @@ _ROWS = (
         metrics_path="/metrics",
     ),
     Kind(name="openai", title="OpenAI", cap_field="max_completion_tokens", leaves_premises=True),
+    Kind(
+        name="openai-responses",
+        title="OpenAI, Responses route",
+        format="openai_responses",
+        chat_path="/responses",
+        refuses=frozenset({"stop", "seed"}),
+        leaves_premises=True,
+    ),
+    Kind(
+        name="gemini",
+        title="Google Gemini",
+        aliases=("google",),
+        format="gemini",
+        auth="x-goog-api-key",
+        version_path="/v1beta",
+        leaves_premises=True,
+        abort_stops_billing=False,
+    ),
+    Kind(
+        name="vertexai",
+        title="Google Vertex AI",
+        format="gemini",
+        leaves_premises=True,
+        abort_stops_billing=False,
+    ),
+    Kind(
+        name="bedrock",
+        title="Amazon Bedrock",
+        format="bedrock",
+        version_path="",
+        embed_path=None,
+        models_path=None,
+        refuses=frozenset({"seed", "response_format"}),
+        leaves_premises=True,
+        abort_stops_billing=False,
+    ),
     Kind(
         name="openrouter",
         title="OpenRouter",

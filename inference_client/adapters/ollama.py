@@ -9,7 +9,16 @@ from inference_client.adapters.base import LinesParser, WireRequest
 from inference_client.adapters.failures import from_value
 from inference_client.adapters.json_tools import items, json_object, obj, text_of
 from inference_client.adapters.kinds import Kind, root_url
-from inference_client.adapters.requests import bare_embeddings, encoded, given, parts, plain, post, refuse
+from inference_client.adapters.requests import (
+    arguments_of,
+    bare_embeddings,
+    encoded,
+    given,
+    parts,
+    plain,
+    post,
+    refuse,
+)
 from inference_client.types import (
     ChatRequest,
     Embeddings,
@@ -131,8 +140,7 @@ def _message(message: Message) -> dict[str, Any]:
         result["images"] = images
     if message.tool_calls:
         result["tool_calls"] = [
-            {"function": {"name": call.name, "arguments": json_object(call.arguments.encode() or b"{}")}}
-            for call in message.tool_calls
+            {"function": {"name": call.name, "arguments": arguments_of(call)}} for call in message.tool_calls
         ]
     if message.role == "tool" and message.name is not None:
         result["tool_name"] = message.name

@@ -6,7 +6,7 @@ What differs from server to server stands in `kinds.py`.
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from inference_client.adapters.base import SseParser, WireRequest
+from inference_client.adapters.base import Parser, SseParser, WireRequest
 from inference_client.adapters.failures import from_value
 from inference_client.adapters.json_tools import dumped, items, json_object, json_value, obj, text_of
 from inference_client.adapters.kinds import GENERIC, Kind, api_url
@@ -157,7 +157,7 @@ class OpenAIChat:
             body["stream_options"] = {"include_usage": True, **running}
         return post(server, kind, api_url(server, kind, kind.chat_path), body, accept="text/event-stream")
 
-    def parser(self, kind: Kind) -> OpenAIChatParser:
+    def parser(self, kind: Kind) -> Parser:
         """A fresh parser for one answer."""
         return OpenAIChatParser(kind)
 

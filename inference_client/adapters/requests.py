@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 
 from inference_client.adapters.base import WireRequest
-from inference_client.adapters.json_tools import items, obj
+from inference_client.adapters.json_tools import items, json_object, obj
 from inference_client.adapters.kinds import Kind, auth_headers
-from inference_client.errors import MalformedAnswer, Unsupported
+from inference_client.errors import InvalidRequest, MalformedAnswer, Unsupported
 from inference_client.types import (
     ChatRequest,
     Embeddings,
@@ -20,6 +20,7 @@ from inference_client.types import (
     Server,
     TextPart,
     Timing,
+    ToolCall,
     Usage,
 )
 
@@ -34,7 +35,9 @@ def refuse(kind: Kind, request: ChatRequest) -> None:
         )
 
 
-def post(server: Server, kind: Kind, url: str, body: Mapping[str, Any], *, accept: str) -> WireRequest:
+def post(
+    server: Server, kind: Kind, url: str, body: Mapping[str, Any], *, accept: str = "*/*"
+) -> WireRequest:
     """A POST of `body` as JSON, with the server's key."""
     headers = {"content-type": "application/json", "accept": accept, **auth_headers(server, kind)}
     return WireRequest("POST", url, headers, orjson.dumps(body))
@@ -86,6 +89,17 @@ def parts(message: Message) -> tuple[TextPart | ImagePart, ...]:
 def encoded(part: ImagePart) -> str:
     """The picture in base64."""
     return base64.b64encode(part.data).decode()
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """The arguments of `call` as a value. Raises InvalidRequest where they are not a JSON object."""
+    try:
+        return json_object(call.arguments.encode() or b"{}")
+    except MalformedAnswer:
+        raise InvalidRequest(
+            f"The arguments of the tool call {call.id!r} are not a JSON object, which this server needs.",
+            code="tool_arguments",
+        ) from None
 
 
 def functions(request: ChatRequest) -> list[Mapping[str, Any]]:
