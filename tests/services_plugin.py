@@ -1,6 +1,6 @@
 """Loaded by `-p tests.services_plugin`: the real services run before Django reads its settings.
 
-The process that the tests were started in runs `manage.py up --services-only` under `.local/test`; xdist's workers
+The process that the tests were started in runs `manage.py up --services-only` under `.local/test`; its workers
 inherit where. Several runs may share one stack: each process takes a numbered seat, which gives it a Valkey
 database and a test database of its own, and the last run to leave takes the stack down.
 `TESSERA_KEEP_SERVICES=1` leaves it running, which saves the start of the next run.

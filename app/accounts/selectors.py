@@ -85,7 +85,7 @@ def caller_by_key(key: str) -> Caller | None:
         roles = [(row.team_id, Role.MEMBER.value)]
     else:
         # A person's key reaches what the person reaches now; the team on the key only says who pays.
-        roles = _roles(row.user_id)
+        roles = _roles(row.user.id)
         if row.team_id not in dict(roles):
             return None
     return Caller(
@@ -119,7 +119,7 @@ def caller_by_user(user: User) -> Caller:
     )
 
 
-def _roles(user_id: UUID | None) -> list[tuple[UUID, str]]:
+def _roles(user_id: UUID) -> list[tuple[UUID, str]]:
     return list(Membership.objects.filter(user_id=user_id).order_by("id").values_list("team_id", "role"))
 
 

@@ -1,3 +1,71 @@
-from django.urls import URLPattern
+"""Routes of the REST tier. Those of `app.api.stream` (precount, turns, events, stop, /v1) never come here."""
 
-urlpatterns: list[URLPattern] = []
+from collections.abc import Callable
+from typing import Any
+
+from django.urls import URLPattern, path, re_path
+from rest_framework.views import APIView
+
+from app.api.views.account import LimitsView, MeView, ModelsView
+from app.api.views.collections import CollectionsView, CollectionView, GrantsView
+from app.api.views.conversations import ConversationsView, ConversationView, MessagesView
+from app.api.views.documents import (
+    DocumentCancelView,
+    DocumentFileView,
+    DocumentRetryView,
+    DocumentsView,
+    DocumentTextView,
+    DocumentView,
+)
+from app.api.views.keys import KeysView, KeyView
+from app.api.views.messages import FeedbackView, SourcesView, TurnView
+from app.api.views.search import SearchView
+from app.api.views.system import DocsView, NowhereView, SchemaView, healthz, metrics, readyz
+from app.api.views.usage import UsageView
+
+BASE = "api/v1/"
+
+
+def both(route: str, view: type[APIView], name: str) -> list[URLPattern]:
+    """A route with and without its last slash; the schema shows the first."""
+    return [
+        path(f"{BASE}{route}/", view.as_view(), name=name),
+        path(f"{BASE}{route}", view.as_view(schema=None), name=f"{name}-bare"),
+    ]
+
+
+def plain(route: str, view: Callable[..., Any]) -> list[URLPattern]:
+    """A route outside the API, in both slash forms."""
+    return [path(route, view, name=route), path(f"{route}/", view, name=f"{route}-slash")]
+
+
+urlpatterns = [
+    *plain("healthz", healthz),
+    *plain("readyz", readyz),
+    *plain("metrics", metrics),
+    *both("me", MeView, "me"),
+    *both("models", ModelsView, "models"),
+    *both("limits", LimitsView, "limits"),
+    *both("collections", CollectionsView, "collections"),
+    *both("collections/<uuid:collection_id>", CollectionView, "collection"),
+    *both("collections/<uuid:collection_id>/documents", DocumentsView, "collection-documents"),
+    *both("collections/<uuid:collection_id>/grants", GrantsView, "collection-grants"),
+    *both("documents/<uuid:document_id>", DocumentView, "document"),
+    *both("documents/<uuid:document_id>/text", DocumentTextView, "document-text"),
+    *both("documents/<uuid:document_id>/file", DocumentFileView, "document-file"),
+    *both("documents/<uuid:document_id>/retry", DocumentRetryView, "document-retry"),
+    *both("documents/<uuid:document_id>/cancel", DocumentCancelView, "document-cancel"),
+    *both("search", SearchView, "search"),
+    *both("conversations", ConversationsView, "conversations"),
+    *both("conversations/<uuid:conversation_id>", ConversationView, "conversation"),
+    *both("conversations/<uuid:conversation_id>/messages", MessagesView, "conversation-messages"),
+    *both("turns/<uuid:turn_id>", TurnView, "turn"),
+    *both("turns/<uuid:turn_id>/sources", SourcesView, "turn-sources"),
+    *both("turns/<uuid:turn_id>/feedback", FeedbackView, "turn-feedback"),
+    *both("usage", UsageView, "usage"),
+    *both("keys", KeysView, "keys"),
+    *both("keys/<uuid:key_id>", KeyView, "key"),
+    *both("schema", SchemaView, "schema"),
+    *both("docs", DocsView, "docs"),
+    re_path(r"^api(/.*)?$", NowhereView.as_view()),
+]

@@ -63,7 +63,7 @@ def turns_in(conversation: Conversation) -> QuerySet[Turn]:
 
 
 def sources_of(caller: Caller, turn_ids: Sequence[UUID]) -> Mapping[UUID, list[dict[str, Any]]]:
-    """Passages sent in these turns by turn, in the order of their numbers, shown only as far as the caller may read now.
+    """Passages sent, by turn and in the order of their numbers, shown as far as the caller may read now.
 
     A passage of a document that was removed stays readable as long as its collection is.
     """
@@ -162,7 +162,7 @@ def _answer(turn: Turn, sources: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-_EMPTY: Mapping[str, Any] = {
+_EMPTY: dict[str, Any] = {
     "reasoning": "",
     "finish_reason": None,
     "model": None,

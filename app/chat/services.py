@@ -71,7 +71,7 @@ def _checked(caller: Caller, model: str, collections: Sequence[UUID]) -> list[UU
 
 @transaction.atomic
 def conversation_delete(*, conversation: Conversation) -> None:
-    """Remove a conversation with its turns; ledger rows stay, they point at nobody. Errors: Conflict while a turn runs."""
+    """Remove a conversation with its turns; the ledger keeps its rows. Errors: Conflict while a turn runs."""
     Conversation.objects.select_for_update().get(id=conversation.id)
     if Turn.objects.filter(conversation=conversation, state=TurnState.RUNNING).exists():
         raise Conflict("An answer is still being written here. Stop it, then delete.", code="turn_running")

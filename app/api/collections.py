@@ -1,0 +1,53 @@
+"""Collections as the API makes and shows them."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count
+
+from app.accounts.models import Team
+from app.accounts.selectors import Caller, team_of, viewer_of
+from app.api.documents import principal_of
+from retrieval.models import Collection, Document
+from retrieval.selectors import collection_verbs
+from retrieval.services import collection_create, grant_set
+
+
+@transaction.atomic
+def collection_make(*, caller: Caller, team: UUID | None = None, **fields: Any) -> Collection:
+    """A collection private to its owner team. Errors: NotFound, NotAllowed below admin, Conflict on a taken name."""
+    owner = team_of(caller, team)
+    caller.require_manager(owner.id)
+    maker = principal_of(caller)
+    row = collection_create(team_id=owner.id, created_by=maker, **fields)
+    if maker.startswith("user:"):
+        # Through the team only: whoever leaves the team or loses the role loses this with it.
+        grant_set(collection=row, principal=maker, verb=None, created_by=maker)
+    return row
+
+
+def collections_shown(caller: Caller, rows: Sequence[Collection]) -> list[dict[str, Any]]:
+    """Collections with their team's name, how many documents they hold, and what the caller may do."""
+    viewer = viewer_of(caller)
+    teams = Team.objects.in_bulk({row.team_id for row in rows})
+    counts = dict(
+        Document.objects.filter(collection__in=[row.pk for row in rows])
+        .values_list("collection")
+        .annotate(n=Count("pk"))
+    )
+    names = ("name", "description", "level", "kind", "created_at", "updated_at")
+    return [
+        {name: getattr(row, name) for name in names}
+        | {
+            "id": row.pk,
+            "team": {
+                "id": row.team_id,
+                "name": teams[row.team_id].name if row.team_id in teams else "a former team",
+            },
+            "document_count": counts.get(row.pk, 0),
+            "verbs": collection_verbs(viewer, row),
+        }
+        for row in rows
+    ]

@@ -1,0 +1,73 @@
+"""What the API does around a document: keep the bytes, tell the worker, and say so when it cannot be told."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, BinaryIO, cast
+
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from kombu.exceptions import OperationalError as BrokerError
+from rest_framework.request import Request
+
+from app.accounts.selectors import Caller
+from app.common.errors import InvalidInput, TooLarge
+from app.common.redis_door import Unavailable, sync_redis
+from retrieval.models import Document, Status
+from retrieval.tasks import document_ingest
+
+_MULTIPART_SLACK = 1_000_000
+"""What the other parts and the boundaries of a multipart body may take."""
+
+BROKER_AWAY: Mapping[str, str] = {
+    "part": "broker",
+    "message": "The broker (Valkey) does not answer. The file is kept and queued; it is read when the broker is back.",
+}
+
+
+def principal_of(caller: Caller) -> str:
+    """Who made a row, as retrieval knows people and teams."""
+    return f"user:{caller.user_id}" if caller.user_id else f"team:{caller.default_team_id}"
+
+
+def uploaded(request: Request) -> tuple[str, BinaryIO]:
+    """Name and content of the file of a multipart request. Errors: InvalidInput without one; see `upload_check`."""
+    file = request.FILES.get("file")
+    if not isinstance(file, UploadedFile) or file.file is None:
+        raise InvalidInput("Send the file as the multipart field `file`.", detail={"field": "file"})
+    return file.name or "", cast(BinaryIO, file.file)
+
+
+def upload_check(request: Request) -> None:
+    """Refuse by the announced length, before the body is taken apart. Errors: TooLarge."""
+    limit = settings.UPLOAD_MAX_BYTES
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if int(length) > limit + _MULTIPART_SLACK:
+        raise TooLarge(
+            f"This upload is larger than the limit of {limit / 1_000_000:.0f} MB, so nothing was stored. "
+            "Split it, or ask the administrator to raise the limit.",
+            detail={"limit_bytes": limit},
+        )
+
+
+def document_enqueue(document: Document) -> Mapping[str, Any] | None:
+    """Have a queued document ingested once the transaction is committed. Returns a warning when the broker is away.
+
+    Nothing is lost then: the row is the job, and the beat enqueues again what nobody works on.
+    """
+    if document.status != Status.QUEUED:
+        return None
+    try:
+        sync_redis().ping()
+    except Unavailable:
+        return BROKER_AWAY
+    transaction.on_commit(partial(_send, str(document.pk)))
+    return None
+
+
+def _send(document_id: str) -> None:
+    try:
+        document_ingest.apply_async((document_id,), retry=False)
+    except BrokerError:
+        # It went away this very moment; the beat finds the row.
+        return

@@ -1,0 +1,37 @@
+"""The closed list of error codes, with what each means. The schema shows it."""
+
+from collections.abc import Mapping
+
+CODES: Mapping[str, str] = {
+    "invalid": "A field is wrong; `detail.fields` or `detail.field` names it.",
+    "malformed": "The body is not valid JSON or multipart.",
+    "not_authenticated": "No valid key or session was sent.",
+    "not_allowed": "The role or the key's scopes do not allow this.",
+    "csrf": "A browser session needs the CSRF token of its page.",
+    "not_found": "Unknown, or not readable by this caller: the two look the same.",
+    "model_not_found": "No model of this name.",
+    "method_not_allowed": "This route does not take this method.",
+    "not_acceptable": "This route cannot answer in the asked form.",
+    "unsupported_media_type": "This route does not take bodies of this type.",
+    "conflict": "The present state does not allow this.",
+    "turn_running": "An answer of this conversation is still being written.",
+    "too_large": "Over a size limit; `detail.limit_bytes` is the limit.",
+    "idempotency_key_reused": "This Idempotency-Key came with another body before.",
+    "idempotency_in_progress": "The first request with this Idempotency-Key is still running.",
+    "budget_exhausted": "A limit has no room; `detail` has scope, limit, remaining, unit and resets_at.",
+    "price_missing": "The price is not known and a money budget applies.",
+    "rate_limited": "Too many requests; wait for Retry-After.",
+    "context_length_exceeded": "The question does not fit the model's context window.",
+    "not_cleared": "The model may not see content of this privacy level; `detail` names both.",
+    "unreadable": "A file cannot be read; `detail.reason` says why.",
+    "lease_lost": "Another worker took the document over.",
+    "busy": "Everything is in use.",
+    "restarting": "This process is going down.",
+    "part_failed": "A part does not answer; `detail.part` names it.",
+    "database_unavailable": "The database does not answer.",
+    "broker_unavailable": "The broker does not answer.",
+    "embedder_unavailable": "The embedding server does not answer.",
+    "chat_server_failed": "The inference server does not answer or failed; `detail.cause` says how.",
+    "rate_limited_upstream": "The inference server limits how often it may be called.",
+    "internal": "A mistake of Tessera itself; `request_id` finds it in the log.",
+}

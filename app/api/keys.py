@@ -1,0 +1,122 @@
+"""Making and changing keys: nobody hands out more than they hold."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from app.accounts.models import ApiKey
+from app.accounts.selectors import Caller, team_of
+from app.accounts.services import key_create, key_update
+from app.billing.services import budget_set
+from app.common.clock import now
+from app.common.errors import InvalidInput, NotAllowed
+
+DEFAULT_SCOPES = ("chat", "embed", "read", "write", "usage")
+
+
+@transaction.atomic
+def key_issue(  # noqa: PLR0913 - one keyword for each field of the route
+    *,
+    caller: Caller,
+    name: str,
+    kind: str = "personal",
+    team: UUID | None = None,
+    scopes: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    expires_at: datetime | None = None,
+    budget: Mapping[str, Any] | None = None,
+) -> tuple[ApiKey, str]:
+    """A new key and its plain text.
+
+    A personal key needs a role that may spend, a key of the team an admin. Errors: NotFound, NotAllowed, InvalidInput.
+    """
+    payer = team_of(caller, team)
+    if kind == "team":
+        caller.require_manager(payer.id)
+    elif caller.user_id is None:
+        raise NotAllowed("A key of a team acts for no person, so it cannot make personal keys.")
+    else:
+        caller.require_spender(payer.id)
+    wanted = scopes if scopes is not None else [s for s in DEFAULT_SCOPES if s in caller.scopes]
+    checked = _within(caller, {"scopes": wanted, "models_allowed": models, "expires_at": expires_at})
+    row, plain = key_create(
+        name=name,
+        team_id=payer.id,
+        user_id=caller.user_id if kind == "personal" else None,
+        budget=_stored(budget),
+        **checked,
+    )
+    _enforce(row, budget)
+    return row, plain
+
+
+@transaction.atomic
+def key_change(*, caller: Caller, key: ApiKey, **changes: Any) -> ApiKey:
+    """Change what is given of a key that `key_get` found. Errors: NotAllowed, InvalidInput."""
+    if "models" in changes:
+        changes["models_allowed"] = changes.pop("models")
+    _within(caller, changes)
+    budget = changes.get("budget")
+    if "budget" in changes:
+        changes["budget"] = _replacing(key, budget)
+    row = key_update(key=key, changes=changes)
+    _enforce(row, budget)
+    return row
+
+
+def _within(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The same values, once it is sure that the caller holds all of them."""
+    caller.require_scope("write")
+    held = caller.scopes | ({"staff"} if caller.is_staff else set())
+    if excess := set(wanted.get("scopes") or ()) - held:
+        raise NotAllowed(f"You cannot give what you do not hold: {', '.join(sorted(excess))}.")
+    if caller.models_allowed is not None and "models_allowed" in wanted:
+        models = wanted["models_allowed"]
+        if models is None or not set(models) <= caller.models_allowed:
+            allowed = ", ".join(sorted(caller.models_allowed))
+            raise NotAllowed(f"This key is limited to some models, so a key it makes must be too: {allowed}.")
+    expires_at = wanted.get("expires_at")
+    if expires_at is not None and expires_at <= now():
+        raise InvalidInput("The key would expire in the past.", detail={"field": "expires_at"})
+    return wanted
+
+
+def _stored(budget: Mapping[str, Any] | None) -> dict[str, str] | None:
+    return None if budget is None else {name: str(value) for name, value in budget.items()}
+
+
+def _replacing(key: ApiKey, budget: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """The budget to store. What was spent is counted by unit and period, so a key keeps those it began with."""
+    before, after = key.budget, _stored(budget)
+    if before is not None and (
+        after is None or any(before[part] != after[part] for part in ("unit", "period"))
+    ):
+        raise InvalidInput(
+            "The limit of a key can be raised or lowered, but its unit and period stay. Make a new key instead.",
+            detail={"field": "budget"},
+        )
+    return after
+
+
+def _enforce(row: ApiKey, budget: Mapping[str, Any] | None) -> None:
+    """Put the limit in force at billing."""
+    if budget is None:
+        return
+    limit: Decimal = budget["limit"]
+    if budget["unit"] != "money" and limit != limit.to_integral_value():
+        raise InvalidInput(
+            "A limit of tokens or requests is a whole number.", detail={"field": "budget.limit"}
+        )
+    budget_set(
+        scope="key",
+        unit=budget["unit"],
+        limit=limit,
+        period=budget["period"],
+        key_id=row.id,
+        name=f"key “{row.name}”",
+        set_by=f"user:{row.user_id}" if row.user_id else f"team:{row.team_id}",
+    )

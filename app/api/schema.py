@@ -1,0 +1,46 @@
+"""OpenAPI: what drf-spectacular cannot see by itself (stream routes and their events, the words on errors)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.api.error_codes import CODES
+from app.api.schema_streams import EVENTS, STREAM_PATHS
+
+_DESCRIPTION = """Chat over your own documents, every token counted.
+
+Authenticate with `Authorization: Bearer <API key>`, or with the session of a signed-in browser and its CSRF token.
+Ids are opaque strings, times are RFC 3339 in UTC, money is `{"amount": "0.00123400", "currency": "EUR"}`, and null is
+unknown, which is never 0. Both slash forms of a path answer. Clients ignore fields and events they do not know.
+
+Every error is `{"error": {code, message, detail, request_id, retryable}}` with one of these codes:
+
+"""
+
+
+def describe(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """A postprocessing hook: adds the stream routes, their events and the list of error codes."""
+    table = "\n".join(f"| `{code}` | {words} |" for code, words in CODES.items())
+    result["info"]["description"] = f"{_DESCRIPTION}| code | meaning |\n| --- | --- |\n{table}\n"
+    result["components"]["schemas"] |= EVENTS
+    result["paths"] |= STREAM_PATHS
+    result["paths"] = dict(sorted(result["paths"].items()))
+    return result
+
+
+SCHEMA_SETTINGS: Mapping[str, Any] = {
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "app.api.schema.describe"],
+    "ENUM_NAME_OVERRIDES": {
+        "LevelEnum": "app.accounts.models.Level",
+        "RoleEnum": "app.accounts.models.Role",
+        "TurnStateEnum": "app.chat.models.TurnState",
+        "DocumentStatusEnum": "retrieval.models.Status",
+    },
+    "APPEND_COMPONENTS": {
+        "securitySchemes": {
+            "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key: `tsr_…`"},
+            "session": {"type": "apiKey", "in": "cookie", "name": "sessionid"},
+        }
+    },
+    "SECURITY": [{"apiKey": []}, {"session": []}],
+    "AUTHENTICATION_WHITELIST": [],
+}

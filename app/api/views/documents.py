@@ -1,0 +1,235 @@
+"""Documents: uploaded, read by the machine, searched."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from app.accounts.selectors import viewer_of
+from app.api.authentication import caller_of
+from app.api.documents import document_enqueue, principal_of, upload_check, uploaded
+from app.api.idempotency import PARAMETER, idempotent
+from app.api.paging import PARAMETERS, listed, page
+from app.api.serializers import given, refusals
+from retrieval.models import Status
+from retrieval.selectors import (
+    collection_writable,
+    document_get,
+    document_text,
+    document_writable,
+    documents_list,
+)
+from retrieval.services import (
+    document_cancel,
+    document_create,
+    document_delete,
+    document_replace,
+    document_retry,
+)
+
+
+class DocumentOutput(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    collection_id = serializers.UUIDField()
+    name = serializers.CharField()
+    title = serializers.CharField(help_text="From the file itself, where it has one.")
+    size = serializers.IntegerField(help_text="Bytes.")
+    mime = serializers.CharField(help_text="What the content is; empty until it was looked at.")
+    sha256 = serializers.CharField()
+    version = serializers.IntegerField()
+    serving_version = serializers.IntegerField(help_text="The version that search sees; 0: none yet.")
+    status = serializers.ChoiceField(choices=Status.values)
+    progress = serializers.FloatField(
+        allow_null=True, help_text="Share of the present stage, 0 to 1; null: unknown."
+    )
+    pages = serializers.IntegerField(allow_null=True)
+    chunk_count = serializers.IntegerField()
+    warnings = serializers.ListField(child=serializers.JSONField())
+    error = serializers.DictField(allow_null=True, help_text="{step, code, message} of a failure.")
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    ready_at = serializers.DateTimeField(allow_null=True)
+
+    class Meta:
+        ref_name = "Document"
+
+
+class WarningSerializer(serializers.Serializer[Any]):
+    part = serializers.CharField()
+    message = serializers.CharField()
+
+
+class AcceptedOutput(DocumentOutput):
+    warning = WarningSerializer(
+        allow_null=True, help_text="Set when the file is kept but the worker cannot be told yet."
+    )
+
+    class Meta:
+        ref_name = "DocumentAccepted"
+
+
+class UploadInput(serializers.Serializer[Any]):
+    file = serializers.FileField()
+
+    class Meta:
+        ref_name = "Upload"
+
+
+def _accepted(row: Any, *, status: int) -> Response:
+    """A document that is, or will be, ingested; enqueued on commit."""
+    shown = DocumentOutput(row).data | {"warning": document_enqueue(row)}
+    return Response(shown, status=status, headers={"Location": f"/api/v1/documents/{row.pk}/"})
+
+
+class DocumentsView(APIView):
+    """Documents of a collection."""
+
+    parser_classes = (MultiPartParser,)
+
+    @extend_schema(
+        operation_id="documents_list",
+        parameters=PARAMETERS,
+        responses={200: listed(DocumentOutput, "Document"), **refusals(403, 404, 422)},
+    )
+    def get(self, request: Request, collection_id: UUID) -> Response:
+        caller = caller_of(request)
+        caller.require_scope("read")
+        rows = documents_list(viewer_of(caller), collection_id)
+        return page(request, rows, lambda found: DocumentOutput(found, many=True).data)
+
+    @extend_schema(
+        operation_id="documents_create",
+        request={"multipart/form-data": UploadInput},
+        parameters=[PARAMETER],
+        responses={200: AcceptedOutput, 202: AcceptedOutput, **refusals(400, 403, 404, 413, 415, 422)},
+        description="202: kept and queued. 200: this collection has these very bytes already; the document it is.",
+    )
+    def post(self, request: Request, collection_id: UUID) -> Response:
+        upload_check(request)
+        return self.create(request, collection_id)
+
+    @idempotent()
+    def create(self, request: Request, collection_id: UUID) -> Response:
+        """The upload once its size is known to be acceptable."""
+        caller = caller_of(request)
+        caller.require_scope("write")
+        collection = collection_writable(viewer_of(caller), collection_id)
+        name, content = uploaded(request)
+        row, created = document_create(
+            collection=collection, name=name, content=content, created_by=principal_of(caller)
+        )
+        return _accepted(row, status=202 if created else 200)
+
+
+class DocumentView(APIView):
+    """One document."""
+
+    @extend_schema(operation_id="documents_get", responses={200: DocumentOutput, **refusals(403, 404)})
+    def get(self, request: Request, document_id: UUID) -> Response:
+        caller = caller_of(request)
+        caller.require_scope("read")
+        return Response(DocumentOutput(document_get(viewer_of(caller), document_id)).data)
+
+    @extend_schema(
+        operation_id="documents_delete",
+        responses={204: None, **refusals(403, 404)},
+        description="Out of search, with its original. Answers keep the passages that were sent.",
+    )
+    def delete(self, request: Request, document_id: UUID) -> Response:
+        caller = caller_of(request)
+        caller.require_scope("write")
+        document_delete(document=document_writable(viewer_of(caller), document_id))
+        return Response(status=204)
+
+
+class DocumentFileView(APIView):
+    """A new version of a document."""
+
+    parser_classes = (MultiPartParser,)
+
+    @extend_schema(
+        operation_id="documents_replace",
+        request={"multipart/form-data": UploadInput},
+        responses={200: AcceptedOutput, 202: AcceptedOutput, **refusals(400, 403, 404, 409, 413, 415, 422)},
+        description="The version before serves until the new one is ready. 200: the bytes are the same.",
+    )
+    def put(self, request: Request, document_id: UUID) -> Response:
+        upload_check(request)
+        caller = caller_of(request)
+        caller.require_scope("write")
+        document = document_writable(viewer_of(caller), document_id)
+        name, content = uploaded(request)
+        row, changed = document_replace(document=document, content=content, name=name)
+        return _accepted(row, status=202 if changed else 200)
+
+
+class DocumentRetryView(APIView):
+    """Try a failed or cancelled document again."""
+
+    @extend_schema(
+        operation_id="documents_retry",
+        request=None,
+        parameters=[PARAMETER],
+        responses={202: AcceptedOutput, **refusals(403, 404, 409)},
+    )
+    @idempotent()
+    def post(self, request: Request, document_id: UUID) -> Response:
+        caller = caller_of(request)
+        caller.require_scope("write")
+        document = document_writable(viewer_of(caller), document_id)
+        return _accepted(document_retry(document=document), status=202)
+
+
+class DocumentCancelView(APIView):
+    """Stop an ingestion that is queued or running."""
+
+    @extend_schema(
+        operation_id="documents_cancel",
+        request=None,
+        parameters=[PARAMETER],
+        responses={200: DocumentOutput, **refusals(403, 404, 409)},
+    )
+    @idempotent()
+    def post(self, request: Request, document_id: UUID) -> Response:
+        caller = caller_of(request)
+        caller.require_scope("write")
+        document = document_writable(viewer_of(caller), document_id)
+        return Response(DocumentOutput(document_cancel(document=document)).data)
+
+
+class DocumentTextView(APIView):
+    """What the machine read of the version that serves, by page, the first page first."""
+
+    class Query(serializers.Serializer[Any]):
+        limit = serializers.IntegerField(min_value=1, max_value=200, default=50)
+        cursor = serializers.IntegerField(min_value=0, default=0)
+
+    class Output(serializers.Serializer[Any]):
+        number = serializers.IntegerField()
+        text = serializers.CharField()
+        start = serializers.IntegerField(help_text="Offset of the first character in the whole text.")
+
+        class Meta:
+            ref_name = "DocumentPage"
+
+    @extend_schema(
+        operation_id="documents_text",
+        parameters=[
+            *PARAMETERS[:1],
+            OpenApiParameter("cursor", str, description="`next` of the page before."),
+        ],
+        responses={200: listed(Output, "DocumentPage"), **refusals(403, 404, 422)},
+    )
+    def get(self, request: Request, document_id: UUID) -> Response:
+        caller = caller_of(request)
+        caller.require_scope("read")
+        query = given(self.Query, request.query_params.dict())
+        pages = [p for p in document_text(viewer_of(caller), document_id) if p.number > query["cursor"]]
+        part = pages[: query["limit"]]
+        following = str(part[-1].number) if len(pages) > len(part) else None
+        return Response({"items": self.Output(part, many=True).data, "next": following})

@@ -1,0 +1,82 @@
+"""Passages for a question, without a model."""
+
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from app.accounts.selectors import viewer_of
+from app.api.authentication import caller_of
+from app.api.idempotency import PARAMETER, idempotent_read
+from app.api.paging import listed, whole
+from app.api.serializers import body, refusals
+from app.billing.types import Payer
+from retrieval.search import search
+
+
+class SearchView(APIView):
+    """The best passages I may read, best first. The query's embedding is booked to my paying team."""
+
+    class Input(serializers.Serializer[Any]):
+        query = serializers.CharField(max_length=8000)
+        collections = serializers.ListField(
+            child=serializers.UUIDField(),
+            max_length=100,
+            allow_null=True,
+            default=None,
+            help_text="Absent: all I may read. []: none.",
+        )
+        limit = serializers.IntegerField(min_value=1, max_value=50, default=10)
+
+        class Meta:
+            ref_name = "Search"
+
+    class Output(serializers.Serializer[Any]):
+        passage_id = serializers.UUIDField(source="id")
+        document_id = serializers.UUIDField()
+        document_version = serializers.IntegerField()
+        collection_id = serializers.UUIDField()
+        title = serializers.CharField()
+        page = serializers.IntegerField(allow_null=True)
+        heading = serializers.CharField()
+        start = serializers.IntegerField(help_text="Offset in characters in the whole text.")
+        end = serializers.IntegerField()
+        text = serializers.CharField()
+        sha256 = serializers.CharField()
+        score = serializers.FloatField(
+            help_text="Higher is better; comparable within one embedding model only."
+        )
+        warnings = serializers.ListField(child=serializers.CharField())
+
+        class Meta:
+            ref_name = "Passage"
+
+    @extend_schema(
+        operation_id="search",
+        request=Input,
+        parameters=[PARAMETER],
+        responses={200: listed(Output, "Passage"), **refusals(400, 402, 403, 404, 422, 503)},
+    )
+    @idempotent_read
+    def post(self, request: Request) -> Response:
+        caller = caller_of(request)
+        caller.require_scope("read")
+        asked = body(self.Input, request)
+        payer = Payer(
+            team_id=caller.default_team_id,
+            account_id=caller.account_id,
+            user_id=caller.user_id,
+            key_id=caller.key_id,
+        )
+        found = async_to_sync(search)(
+            query=asked["query"],
+            viewer=viewer_of(caller),
+            collection_ids=asked["collections"],
+            limit=asked["limit"],
+            payer=payer,
+        )
+        return whole(self.Output(found, many=True).data)
