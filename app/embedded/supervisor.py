@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.embedded.children import Program, collect, end, spawn
-from app.embedded.errors import Interrupted, PartFailed, disk_sentence, os_sentence
+from app.embedded.errors import Interrupted, PartFailed, known_reason, os_sentence
 from app.embedded.leftovers import MARK, children_record
 from app.embedded.paths import Layout
 
@@ -120,8 +120,9 @@ class Supervisor:
         steady = now - child.since > STEADY_SECONDS
         child.pause = FIRST_PAUSE if steady else min(child.pause * 2, LONGEST_PAUSE)
         child.again_at = now + child.pause
-        log = self.layout.log(name)
-        self.say(f"{name} ended ({_ended(code)}) and starts again in {child.pause:.0f} s; its log is {log}")
+        self.say(
+            f"{name} ended ({_ended(code)}), starting again in {child.pause:.0f} s. {self._log_end(name)}"
+        )
 
     def _again(self, name: str, child: Running, now: float) -> None:
         child.again_at, child.since = None, now
@@ -199,10 +200,8 @@ def log_explain(log: Path, data: Path) -> str:
         text = log.read_bytes()[-4000:].decode(errors="replace")
     except FileNotFoundError:
         return ""
-    if "No space left on device" in text or "Disk quota exceeded" in text:
-        return disk_sentence(data)
-    if "ddress already in use" in text:
-        return "Its port was taken by another program meanwhile; start again."
+    if known := known_reason(text, data):
+        return known
     lines = [line for line in text.splitlines() if line.strip()]
     last = lines[-1].strip() if lines else "It wrote nothing"
     return f"Its log {log} ends with: {last}"
