@@ -5,6 +5,9 @@ from pathlib import Path
 
 from app.embedded.weights import DEMONSTRATION, DEMONSTRATION_NAME
 
+SLOT_TOKENS = 4096
+"""Context window of each slot: what a prompt and its answer may have together."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChatModel:

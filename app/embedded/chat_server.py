@@ -14,7 +14,8 @@ from typing import Any
 
 import xllamacpp
 
-SLOT_TOKENS = 4096
+from app.embedded.chat_model import SLOT_TOKENS
+
 CACHE_MIB = 512
 
 

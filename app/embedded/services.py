@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from app.embedded import postgres, valkey
 from app.embedded.background import background
-from app.embedded.chat_model import ChatModel
+from app.embedded.chat_model import SLOT_TOKENS, ChatModel
 from app.embedded.children import Program
 from app.embedded.errors import EmbeddedError
 from app.embedded.paths import Layout
