@@ -44,7 +44,7 @@ class FirstRun:
 def prepare() -> FirstRun:
     """Make what is missing; an existing installation keeps what its people changed. Safe to repeat."""
     bootstrap_defaults()
-    _servers()
+    servers_prepare()
     admin, password = _admin()
     key = None
     if not ApiKey.objects.filter(user=admin, name="first run").exists():
@@ -64,7 +64,7 @@ def _admin() -> tuple[User, str | None]:
     return user_create(email=ADMIN_EMAIL, password=password, name="Administrator", is_staff=True), password
 
 
-def _servers() -> None:
+def servers_prepare() -> None:
     """The servers named by the settings. Addresses and keys are brought up to date at every start."""
     if settings.INFERENCE_URL:
         external = "INFERENCE_URL" in settings.EXTERNAL
