@@ -32,7 +32,7 @@ class Script:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: tuple[bytes, ...] | None = None
     """Pieces, written one by one; None stands for `answer` in the dialect of the request's route."""
-    answer: Answer = Answer(words=_WORDS)
+    answer: Answer = field(default_factory=lambda: Answer(words=_WORDS))
     content_type: str | None = None
     wait_s: float = 0.0
     """Before the headers."""
@@ -172,11 +172,10 @@ class _Connection(asyncio.Protocol):
         for piece in pieces:
             if script.gap_s:
                 await asyncio.sleep(script.gap_s)
-            if script.cut_at is not None and seen.sent + len(piece) >= script.cut_at:
-                piece = piece[: script.cut_at - seen.sent]
-                self._piece(seen, piece)
+            room = len(piece) if script.cut_at is None else script.cut_at - seen.sent
+            self._piece(seen, piece[:room])
+            if room <= len(piece) and script.cut_at is not None:
                 break
-            self._piece(seen, piece)
         await self._end(seen, script)
 
     async def _end(self, seen: Seen, script: Script) -> None:

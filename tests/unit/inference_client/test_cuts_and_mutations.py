@@ -1,0 +1,158 @@
+"""However the network cuts a stream the values are the same; whatever it brings, nothing but our errors comes out."""
+
+import os
+import random
+import time
+from typing import Any
+
+import pytest
+
+from inference_client.adapters import adapter_for, parser_for_api
+from inference_client.adapters.base import Parser
+from inference_client.adapters.failures import failure
+from inference_client.adapters.kinds import GENERIC, KINDS
+from inference_client.errors import InferenceError
+from inference_client.eventstream import EventStreamDecoder
+from inference_client.replay import Recording, replayed
+from inference_client.testing.dialects import DIALECTS, Answer
+from tests.unit.inference_client.recordings import parametrised, recordings
+
+MUTATIONS = int(os.environ.get("TESSERA_MUTATIONS", "4000"))
+APIS = {
+    "openai": "chat.completions",
+    "anthropic": "messages",
+    "ollama": "api/chat",
+    "gemini": "streamGenerateContent",
+    "responses": "responses",
+    "bedrock": "converse-stream",
+}
+WORDS = ("Grüße", " 你好", " 👩‍🚀", "\u2028zeile", "\r\n", ' "quoted"', "")
+
+
+def _body(name: str, **options: Any) -> bytes:
+    return b"".join(DIALECTS[name].pieces(Answer(words=WORDS, cache_read=3, **options)))
+
+
+def _parser(name: str) -> Parser:
+    parser = parser_for_api(APIS[name], GENERIC)
+    assert parser is not None
+    return parser
+
+
+def _read(name: str, body: bytes, cuts: tuple[int, ...]) -> tuple[Any, ...]:
+    parser = _parser(name)
+    events = []
+    for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True):
+        events += parser.feed(body[start:end])
+    events += parser.flush()
+    return (events, parser.finish_raw, parser.usage(), parser.served_model, parser.upstream_id, parser.complete)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_cutting_in_two_at_every_byte_changes_nothing(name: str) -> None:
+    body = _body(name)
+    whole = _read(name, body, ())
+    assert "".join(event.text for event in whole[0]) == "".join(WORDS)
+    assert all(_read(name, body, (at,)) == whole for at in range(1, len(body)))
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_reading_byte_by_byte_changes_nothing(name: str) -> None:
+    body = _body(name)
+    assert _read(name, body, tuple(range(1, len(body)))) == _read(name, body, ())
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "gemini", "responses"])
+def test_line_ends_of_every_kind_mean_the_same(name: str) -> None:
+    body = _body(name).replace(b"\\r\\n", b"")
+    crlf = body.replace(b"\n", b"\r\n")
+    whole = _read(name, body, ())
+    assert _read(name, body.replace(b"\n", b"\r"), ()) == whole
+    assert all(_read(name, crlf, (at,)) == whole for at in range(1, len(crlf)))
+
+
+@pytest.mark.parametrize("recording", parametrised(streams_only=True))
+def test_recordings_give_the_same_at_any_cut(recording: Recording) -> None:
+    whole = replayed(recording)
+    size = len(recording.body)
+    every = range(1, size, max(1, size // 40))
+    assert all(replayed(recording, cuts=(at,)) == whole for at in every)
+    assert replayed(recording, cuts=range(1, min(size, 4000))) == whole
+
+
+def _mutant(body: bytes, chance: random.Random) -> bytes:
+    data = bytearray(body)
+    for _ in range(chance.choice((1, 1, 2, 5, 20))):
+        at = chance.randrange(len(data) + 1)
+        match chance.randrange(5):
+            case 0 if data:
+                data[min(at, len(data) - 1)] = chance.randrange(256)
+            case 1:
+                del data[at : at + chance.randrange(40)]
+            case 2:
+                data[at:at] = chance.choice((b"\n\n", b'"', b"}", b"null", b"\x00", b"[", b"data: ", b"-1e999", b"{}"))
+            case 3:
+                data[at:at] = data[chance.randrange(len(data) + 1) :][:60]
+            case _:
+                del data[at:]
+    return bytes(data)
+
+
+def _corpus() -> list[tuple[str, bytes]]:
+    made = [(APIS[name], _body(name)) for name in DIALECTS]
+    return made + [(r.api, r.body[:20_000]) for r in recordings() if parser_for_api(r.api, GENERIC) is not None]
+
+
+def test_mutated_answers_raise_nothing_and_never_hang() -> None:
+    chance = random.Random(20260701)
+    corpus = _corpus()
+    slowest = 0.0
+    for _ in range(MUTATIONS):
+        api, body = chance.choice(corpus)
+        data = _mutant(body, chance)
+        parser = parser_for_api(api, GENERIC)
+        assert parser is not None
+        started = time.process_time()
+        cut = chance.randrange(len(data) + 1)
+        events = parser.feed(data[:cut]) + parser.feed(data[cut:]) + parser.flush()
+        parser.usage(precount=7)
+        assert parser.error is None or isinstance(parser.error, InferenceError)
+        assert sum(len(getattr(event, "text", "")) for event in events) <= len(data)
+        slowest = max(slowest, time.process_time() - started)
+    assert slowest < 5
+
+
+def test_mutated_whole_answers_raise_nothing() -> None:
+    chance = random.Random(7)
+    corpus = [(r.api, r.body) for r in recordings() if r.mode != "stream" and parser_for_api(r.api, GENERIC)]
+    for _ in range(MUTATIONS // 4 if corpus else 0):
+        api, body = chance.choice(corpus)
+        data = _mutant(body, chance)
+        parser = parser_for_api(api, GENERIC)
+        assert parser is not None
+        parser.whole(data)
+        parser.usage()
+        assert isinstance(failure(chance.choice((400, 429, 500, 200)), {"retry-after": data[:9].decode("latin-1")}, data), InferenceError)
+
+
+def test_mutated_embeddings_raise_only_our_errors() -> None:
+    chance = random.Random(11)
+    corpus = [r.body[:3000] for r in recordings() if r.api == "embeddings"] or [b'{"data":[{"embedding":[1]}]}']
+    for _ in range(MUTATIONS // 4):
+        data = _mutant(chance.choice(corpus), chance)
+        for kind in ("openai-compatible", "ollama", "gemini"):
+            try:
+                adapter_for(KINDS[kind]).embeddings(data, KINDS[kind], 1)
+            except InferenceError:
+                continue
+
+
+def test_a_damaged_frame_is_noticed() -> None:
+    body = bytearray(_body("bedrock"))
+    body[30] ^= 1
+    parser = _parser("bedrock")
+    parser.feed(bytes(body))
+    assert parser.broken
+    assert parser.error is not None
+    assert parser.error.code in {"frame_crc", "frame_prelude_crc", "frame_size"}
+    assert EventStreamDecoder().feed(b"") == []
