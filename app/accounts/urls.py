@@ -1,3 +1,10 @@
-from django.urls import URLPattern
+from django.contrib.auth.views import LogoutView
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from app.accounts.views import SignInView
+
+app_name = "accounts"
+urlpatterns = [
+    path("login/", SignInView.as_view(), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+]

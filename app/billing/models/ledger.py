@@ -19,7 +19,7 @@ class LedgerEntry(models.Model):
     id = models.UUIDField(primary_key=True)
     kind = models.CharField(max_length=10)
     """charge, adjust, refund, grant, write_off."""
-    dedupe_key = models.CharField(max_length=200, unique=True)
+    dedupe_key = models.CharField(max_length=200)
     effective_at = models.DateTimeField()
     """Copied from the reservation, never the time of writing."""
     recorded_at = models.DateTimeField()
@@ -29,9 +29,9 @@ class LedgerEntry(models.Model):
     price_missing = models.BooleanField()
     """At least one component has no known price; `price` then sums the known ones."""
     reservation = models.ForeignKey(Reservation, null=True, related_name="entries", **HOT)
-    attempt = models.ForeignKey(UsageAttempt, null=True, related_name="entries", **HOT)
-    price_version = models.ForeignKey(PriceVersion, null=True, related_name="+", **HOT)
-    cost_version = models.ForeignKey(PriceVersion, null=True, related_name="+", **HOT)
+    attempt = models.ForeignKey(UsageAttempt, null=True, related_name="entries", db_index=False, **HOT)
+    price_version = models.ForeignKey(PriceVersion, null=True, related_name="+", db_index=False, **HOT)
+    cost_version = models.ForeignKey(PriceVersion, null=True, related_name="+", db_index=False, **HOT)
     team_id = models.UUIDField(null=True)
     account_id = models.UUIDField(null=True)
     key_id = models.UUIDField(null=True)
@@ -46,7 +46,7 @@ class LedgerEntry(models.Model):
     overshoot = models.BooleanField()
     late = models.BooleanField()
     recreated = models.BooleanField()
-    supersedes = models.ForeignKey("self", null=True, related_name="superseded_by", **HOT)
+    supersedes = models.ForeignKey("self", null=True, related_name="superseded_by", db_index=False, **HOT)
     actor = models.CharField(max_length=200, blank=True)
     reason = models.CharField(max_length=400, blank=True)
 
@@ -57,6 +57,7 @@ class LedgerEntry(models.Model):
             models.Index(fields=["account_id", "effective_at"], name="billing_entry_account"),
         )
         constraints = (
+            models.UniqueConstraint(fields=["dedupe_key"], name="billing_entry_once"),
             models.CheckConstraint(
                 condition=Q(kind__in=["charge", "adjust", "refund", "grant", "write_off"]),
                 name="billing_entry_kind",
@@ -71,7 +72,7 @@ class LedgerLine(models.Model):
     """One component of an entry: quantity × unit price = amount, exact to the last of 15 decimals."""
 
     id = models.BigAutoField(primary_key=True)
-    entry = models.ForeignKey(LedgerEntry, related_name="lines", **HOT)
+    entry = models.ForeignKey(LedgerEntry, related_name="lines", db_index=False, **HOT)
     side = models.CharField(max_length=5)
     component = models.CharField(max_length=40)
     quantity = models.BigIntegerField()

@@ -28,7 +28,7 @@ class Reservation(models.Model):
     fingerprint = models.CharField(max_length=100, blank=True, default="")
     price_key = models.CharField(max_length=200)
     mode = models.CharField(max_length=20, default="standard")
-    price_version = models.ForeignKey(PriceVersion, null=True, related_name="+", **HOT)
+    price_version = models.ForeignKey(PriceVersion, null=True, related_name="+", db_index=False, **HOT)
     pins = models.JSONField(default=dict)
     """Price versions in force at the hold, `{price_key: {price, cost}}`: a later change of price does not touch it."""
     currency = models.CharField(max_length=3)
@@ -119,7 +119,7 @@ class UsageAttempt(models.Model):
 
     id = models.UUIDField(primary_key=True)
     created_at = models.DateTimeField()
-    reservation = models.ForeignKey(Reservation, related_name="attempts", **HOT)
+    reservation = models.ForeignKey(Reservation, related_name="attempts", db_index=False, **HOT)
     number = models.PositiveIntegerField()
     outcome = models.CharField(max_length=10)
     billed = models.BooleanField()

@@ -155,7 +155,7 @@ END $$;
 -- billing_reserve: re-creates a reservation that a crash forgot). Out: see billing_settled, or {missing: true}.
 -- No window is touched: lines become `ended` and the next reserve folds them, so a durable commit blocks nobody.
 CREATE OR REPLACE FUNCTION billing_settle(p jsonb) RETURNS jsonb
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_id uuid := p ->> 'reservation_id';
   v_by text := coalesce(p ->> 'by', 'caller');
