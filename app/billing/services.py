@@ -3,18 +3,17 @@
 Holding and settling are one SQL function each (see `sql/`), so each is one statement and one commit.
 """
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models.functions import Greatest
 
 from app.billing import pricing
+from app.billing.checks import check_limit, check_rates
 from app.billing.errors import (
     BudgetExhausted,
     BudgetMissing,
@@ -23,10 +22,9 @@ from app.billing.errors import (
     ReservationConflict,
     ReservationMissing,
 )
-from app.billing.models import Budget, BudgetWindow, PriceComponent, PriceVersion, Reservation
+from app.billing.models import Budget, BudgetWindow, PriceComponent, PriceVersion
 from app.billing.subjects import subject_of
 from app.billing.types import Attempt, EndState, Held, Hold, Period, Price, Rate, Scope, Settled, Side, Unit
-from app.billing.types.words import is_exact
 from app.billing.wire import (
     attempt_payload,
     call,
@@ -105,20 +103,32 @@ def reservation_heartbeat(
     input_tokens: int | None = None,
     output_tokens: int | None = None,
 ) -> bool:
-    """Say that the call still runs, and how much was seen so far. False: the reservation has ended.
+    """Say that one call still runs; see `reservations_heartbeat`. False: the reservation has ended."""
+    seen = {reservation_id: (input_tokens, output_tokens)}
+    return reservations_heartbeat(seen=seen, ttl_seconds=ttl_seconds) == {reservation_id}
 
-    What was seen is what the sweeper bills, as an estimate, when the process dies.
+
+def reservations_heartbeat(
+    *, seen: Mapping[UUID, tuple[int | None, int | None]], ttl_seconds: int = 900
+) -> set[UUID]:
+    """Say that calls still run, and how many input and output tokens each has seen so far (None: not known).
+
+    What was seen is what the sweeper bills, as an estimate, when the process dies. Returns those still held.
     """
-    instant = now()
-    changes: dict[str, Any] = {
-        "heartbeat_at": instant,
-        "expires_at": instant + timedelta(seconds=ttl_seconds),
-    }
-    if input_tokens is not None:
-        changes["seen_input_tokens"] = Greatest("seen_input_tokens", input_tokens)
-    if output_tokens is not None:
-        changes["seen_output_tokens"] = Greatest("seen_output_tokens", output_tokens)
-    return Reservation.objects.filter(id=reservation_id, state="held").update(**changes) == 1
+    ids = sorted(seen)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE billing_reservation r SET heartbeat_at = now(), expires_at = now() + %s * interval '1 second',
+              seen_input_tokens = greatest(r.seen_input_tokens, x.input_tokens),
+              seen_output_tokens = greatest(r.seen_output_tokens, x.output_tokens)
+            FROM unnest(%s::uuid[], %s::bigint[], %s::bigint[]) AS x(id, input_tokens, output_tokens)
+            WHERE r.id = x.id AND r.state = 'held'
+            RETURNING r.id
+            """,
+            [ttl_seconds, ids, [seen[i][0] for i in ids], [seen[i][1] for i in ids]],
+        )
+        return {row[0] for row in cursor.fetchall()}
 
 
 def reservations_sweep(*, limit: int = 500) -> list[UUID]:
@@ -144,7 +154,7 @@ def price_set(  # noqa: PLR0913 - one keyword for each column
     Cache and reasoning rates that are left out are written out as the same as input and output.
     Errors: InvalidInput (no rate, one twice, one without a base), PriceConflict (a past instant, a later version).
     """
-    _check_rates(rates)
+    check_rates(rates)
     written = pricing.complete(rates)
     same = PriceVersion.objects.filter(price_key=price_key, side=side, team_id=team_id, mode=mode)
     with transaction.atomic():
@@ -214,7 +224,7 @@ def budget_set(  # noqa: PLR0913 - one keyword for each column
     starts new windows. Errors: InvalidInput.
     """
     zone = zone or settings.INSTALLATION_ZONE
-    _check_limit(limit, unit, zone)
+    check_limit(limit, unit, zone)
     try:
         subject = subject_of(scope, team_id=team_id, account_id=account_id, key_id=key_id)
     except ValueError as exc:
@@ -272,23 +282,3 @@ def _lock(name: str) -> datetime:
         cursor.execute("SELECT clock_timestamp()")
         instant: datetime = cursor.fetchone()[0]
     return instant
-
-
-def _check_rates(rates: Sequence[Rate]) -> None:
-    places = [(rate.component, rate.min_prompt_tokens) for rate in rates]
-    if not places or len(set(places)) != len(places):
-        raise InvalidInput("A price needs at least one rate, and each component once at each prompt size.")
-    without_base = {c for c, _ in places} - {c for c, bound in places if bound == 0}
-    if without_base:
-        raise InvalidInput(f"{', '.join(sorted(without_base))}: a rate for prompts from 0 tokens is missing.")
-
-
-def _check_limit(limit: Decimal | int, unit: Unit, zone: str) -> None:
-    if not is_exact(limit) or not 0 <= limit < 10**13:
-        raise InvalidInput("A limit is an exact number of 0 or more; 0 means nothing.")
-    if unit != "money" and limit % 1:
-        raise InvalidInput(f"A limit of {unit} is a whole number.")
-    try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError) as exc:
-        raise InvalidInput(f"{zone} is not a time zone; use an IANA name such as Europe/Berlin.") from exc

@@ -59,7 +59,8 @@ _CHECKS = {
           WHERE unit <> 'requests' GROUP BY reservation_id, window_id, unit, price_key
         ) l
         CROSS JOIN LATERAL (
-          SELECT coalesce(sum(CASE WHEN l.unit = 'money' THEN e.price ELSE e.input_tokens + e.output_tokens END), 0) AS booked
+          SELECT coalesce(
+            sum(CASE WHEN l.unit = 'money' THEN e.price ELSE e.input_tokens + e.output_tokens END), 0) AS booked
           FROM billing_ledgerentry e JOIN billing_usageattempt a ON a.id = e.attempt_id
           WHERE e.reservation_id = l.reservation_id AND a.billed AND l.price_key IN ('', e.price_key)
         ) e
@@ -80,7 +81,8 @@ _CHECKS = {
     "nothing points at a missing row": """
         SELECT 'line ' || l.id, 'missing', coalesce(w.id, r.id)::text
         FROM billing_reservationline l
-        LEFT JOIN billing_budgetwindow w ON w.id = l.window_id LEFT JOIN billing_reservation r ON r.id = l.reservation_id
+        LEFT JOIN billing_budgetwindow w ON w.id = l.window_id
+        LEFT JOIN billing_reservation r ON r.id = l.reservation_id
         WHERE w.id IS NULL OR r.id IS NULL
         UNION ALL
         SELECT 'ledger line ' || l.id, 'missing', l.entry_id::text
@@ -126,4 +128,5 @@ def windows_rebuild() -> int:
             WHERE w.id = x.id AND (w.spent, w.held) IS DISTINCT FROM (x.spent, x.held)
             """
         )
-        return cursor.rowcount
+        corrected: int = cursor.rowcount
+    return corrected

@@ -1,0 +1,31 @@
+"""What a price and a limit must be before they are written."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from app.billing.types import Rate, Unit
+from app.billing.types.words import is_exact
+from app.common.errors import InvalidInput
+
+
+def check_rates(rates: Sequence[Rate]) -> None:
+    """Each component once at each prompt size, and from size 0 on. Errors: InvalidInput."""
+    places = [(rate.component, rate.min_prompt_tokens) for rate in rates]
+    if not places or len(set(places)) != len(places):
+        raise InvalidInput("A price needs at least one rate, and each component once at each prompt size.")
+    without_base = {c for c, _ in places} - {c for c, bound in places if bound == 0}
+    if without_base:
+        raise InvalidInput(f"{', '.join(sorted(without_base))}: a rate for prompts from 0 tokens is missing.")
+
+
+def check_limit(limit: Decimal | int, unit: Unit, zone: str) -> None:
+    """An exact, finite amount of its unit, and a zone that exists. Errors: InvalidInput."""
+    if not is_exact(limit) or not 0 <= limit < 10**13:
+        raise InvalidInput("A limit is an exact number of 0 or more; 0 means nothing.")
+    if unit != "money" and limit % 1:
+        raise InvalidInput(f"A limit of {unit} is a whole number.")
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError) as exc:
+        raise InvalidInput(f"{zone} is not a time zone; use an IANA name such as Europe/Berlin.") from exc
