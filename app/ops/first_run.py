@@ -3,6 +3,7 @@
 import secrets
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from app.billing.services import bootstrap_defaults, price_set
 from app.billing.types import Rate
 from app.catalog.models import Deployment
 from app.catalog.services import backend_put, deployment_put
+from app.common.errors import AppError
 from retrieval.models import Collection, Document
 from retrieval.services import collection_create, document_create
 
@@ -40,20 +42,40 @@ class FirstRun:
     api_key: str | None
 
 
-@transaction.atomic
-def prepare() -> FirstRun:
-    """Make what is missing; an existing installation keeps what its people changed. Safe to repeat."""
-    bootstrap_defaults()
-    servers_prepare()
-    admin, password = _admin()
-    key = None
-    if not ApiKey.objects.filter(user=admin, name="first run").exists():
-        assert admin.default_team_id is not None
-        _, key = key_create(
-            name="first run", team_id=admin.default_team_id, user_id=admin.id, scopes=[*ALL_SCOPES, "staff"]
+class EmptyDatabase(AppError):
+    """The database is empty, but this installation's documents are here."""
+
+    code, status = "empty_database", 409
+
+
+def prepare(*, accept_empty: bool = False) -> FirstRun:
+    """Make what is missing; an existing installation keeps what its people changed. Safe to repeat.
+
+    Errors: EmptyDatabase when originals lie beside a database without people: most likely the wrong database or a
+    lost volume, and beginning anew would hide that.
+    """
+    if not accept_empty and not User.objects.exists() and (count := originals_count()):
+        raise EmptyDatabase(
+            f"The database has no people, but {count} documents lie in {settings.ORIGINALS_DIR}. This looks like a "
+            "lost volume or the wrong DATABASE_URL. Restore the database, or begin anew: `first_run --accept-empty`."
         )
+    with transaction.atomic():
+        bootstrap_defaults()
+        servers_prepare()
+        admin, password = _admin()
+        key = _key(admin)
+    # Only now: files are not rolled back, and must never lie beside a database that was.
     _handbook(admin)
     return FirstRun(admin.email, password, key)
+
+
+def _key(admin: User) -> str | None:
+    """The administrator's first key, plain, when it was made just now."""
+    if ApiKey.objects.filter(user=admin, name="first run").exists():
+        return None
+    assert admin.default_team_id is not None
+    scopes = [*ALL_SCOPES, "staff"]
+    return key_create(name="first run", team_id=admin.default_team_id, user_id=admin.id, scopes=scopes)[1]
 
 
 def _admin() -> tuple[User, str | None]:
@@ -121,6 +143,12 @@ def _handbook(admin: User) -> None:
         document_create(
             collection=collection, name=path.name, content=path.read_bytes(), created_by=f"user:{admin.id}"
         )
+
+
+def originals_count(limit: int = 1000) -> int:
+    """How many originals are stored, counted up to `limit`."""
+    root = Path(settings.ORIGINALS_DIR)
+    return sum(1 for _ in islice((p for p in root.rglob("*") if p.is_file()), limit)) if root.is_dir() else 0
 
 
 def handbook_waiting() -> list[Document]:

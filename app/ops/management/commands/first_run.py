@@ -4,9 +4,9 @@ import json
 import time
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from app.ops.first_run import handbook_waiting, prepare
+from app.ops.first_run import EmptyDatabase, handbook_waiting, prepare
 from retrieval.tasks import document_ingest
 
 
@@ -25,7 +25,10 @@ class Command(BaseCommand):
         if options["wait"] is not None:
             self._wait(options["wait"])
             return
-        made = prepare()
+        try:
+            made = prepare(accept_empty=options["accept_empty"])
+        except EmptyDatabase as exc:
+            raise CommandError(exc.message) from exc
         for document in handbook_waiting():
             document_ingest.delay(str(document.id))
         if options["json"]:
