@@ -26,7 +26,7 @@ house = _tool("house")
 SOURCES = list(house.sources())
 
 # A broad except is allowed only where whatever happened is handed on; each file is named here.
-BROAD_ALLOWED = frozenset({"app/embedded/background.py"})
+BROAD_ALLOWED = frozenset({"app/embedded/background.py", "app/api/stream/handler.py"})
 
 
 def test_the_house_has_sources() -> None:
