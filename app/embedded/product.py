@@ -3,7 +3,7 @@
 import http.client
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -32,7 +32,6 @@ class Product:
     drain_seconds: int
     queues: Mapping[str, tuple[str, ...]]
     """Queues by the worker that serves them."""
-    settings: Mapping[str, str]
 
 
 def manage(*arguments: str) -> tuple[str, ...]:
@@ -75,14 +74,24 @@ def beat_program() -> Program:
     )
 
 
-def database_prepare(supervisor: Supervisor, settings: Mapping[str, str]) -> None:
-    """Migrate as the owner, and gather static files."""
+def static_gather(supervisor: Supervisor) -> Callable[[], None]:
+    """Begin to gather static files if any has changed; the function returned waits for the end."""
+    stamp, state = supervisor.layout.data / "staticfiles.stamp", static_stamp()
+    if stamp.exists() and stamp.read_text() == state:
+        return lambda: None
+    finish = supervisor.begin("collectstatic", manage("collectstatic", "--no-input"))
+
+    def wait() -> None:
+        finish()
+        write_private(stamp, state)
+
+    return wait
+
+
+def migrate(supervisor: Supervisor, settings: Mapping[str, str]) -> None:
+    """Bring the schema up to date, as the role that owns it."""
     owner = settings.get("DATABASE_OWNER_URL") or settings["DATABASE_URL"]
     supervisor.run("migrate", manage("migrate", "--no-input"), environment={"DATABASE_URL": owner})
-    stamp = supervisor.layout.data / "staticfiles.stamp"
-    if not stamp.exists() or stamp.read_text() != static_stamp():
-        supervisor.run("collectstatic", manage("collectstatic", "--no-input"))
-        write_private(stamp, static_stamp())
 
 
 def static_stamp() -> str:
@@ -107,11 +116,15 @@ def first_run(supervisor: Supervisor, *arguments: str) -> dict[str, str]:
 
 
 def product_start(supervisor: Supervisor, product: Product) -> None:
-    """Start workers, beat and the web server; returns once /readyz answers."""
+    """Start workers, beat and the web server."""
     for name, queues in product.queues.items():
         supervisor.start(worker_program(name, queues))
     supervisor.start(beat_program())
     supervisor.start(web_program(product))
+
+
+def product_wait(supervisor: Supervisor, product: Product) -> None:
+    """Until /readyz answers; what it says when it does not."""
     try:
         supervisor.wait_ready(["web"], WEB_SECONDS)
     except PartFailed as exc:

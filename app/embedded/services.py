@@ -125,7 +125,7 @@ def _refuse_empty_beside_data(layout: Layout, secrets: Secrets, cluster: Path) -
 
 
 def services_start(supervisor: Supervisor, plan: Plan) -> dict[str, str]:
-    """Start what is wanted, side by side, and wait until everything answers.
+    """Start what is wanted, side by side; returns once the database answers, the others may still load.
 
     Returns:
         The settings that lead to the services, own and outside ones, by name.
@@ -157,8 +157,12 @@ def services_start(supervisor: Supervisor, plan: Plan) -> dict[str, str]:
     if cluster:
         supervisor.wait_ready(["postgres"], READY_SECONDS)
         roles_prepare(cluster)
-    supervisor.wait_ready(wanted, READY_SECONDS)
     return settings_made(plan, cluster)
+
+
+def services_wait(supervisor: Supervisor, plan: Plan) -> None:
+    """Until every service answers."""
+    supervisor.wait_ready(parts_wanted(plan.external), READY_SECONDS)
 
 
 def _start_wanted(supervisor: Supervisor, wanted: tuple[str, ...], **programs: Callable[[], Program]) -> None:

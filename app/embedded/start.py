@@ -15,12 +15,14 @@ from app.embedded.product import (
     INGEST_SECONDS,
     STOP_ORDER,
     Product,
-    database_prepare,
     first_run,
+    migrate,
     product_start,
+    product_wait,
+    static_gather,
 )
 from app.embedded.secrets import Secrets, first_run_keep, secrets_open
-from app.embedded.services import Plan, parts_wanted, services_start
+from app.embedded.services import Plan, parts_wanted, services_start, services_wait
 from app.embedded.supervisor import Say, Supervisor
 
 
@@ -84,28 +86,35 @@ def _start(supervisor: Supervisor, options: Options) -> str:
     )
     settings = services_start(supervisor, plan)
     if options.services_only:
+        services_wait(supervisor, plan)
         write_private(layout.env, json.dumps(settings, indent=1))
         _run_write(layout, "", secrets, settings)
         return f"ready services in {layout.data}"
     url = f"http://127.0.0.1:{ports['web']}/"
     settings["PUBLIC_URL"] = options.public_url or url.rstrip("/")
     write_private(layout.env, json.dumps(settings, indent=1))
-    return _product(supervisor, options, secrets, settings, port=ports["web"])
+    secrets = _product(supervisor, options, plan, settings)
+    _run_write(layout, url, secrets, settings)
+    return f"ready {url} sign in as {secrets.admin_email}, password in {layout.run}"
 
 
-def _product(
-    supervisor: Supervisor, options: Options, secrets: Secrets, settings: Mapping[str, str], *, port: int
-) -> str:
-    database_prepare(supervisor, settings)
-    secrets = first_run_keep(options.layout, secrets, first_run(supervisor))
-    product = Product(
-        port=port, drain_seconds=options.drain_seconds, queues=options.queues, settings=settings
-    )
+def _product(supervisor: Supervisor, options: Options, plan: Plan, settings: Mapping[str, str]) -> Secrets:
+    """Everything above the services; the secrets with what the first run added to them."""
+    static_ready = static_gather(supervisor)
+    migrate(supervisor, settings)
+    static_ready()
+    product = Product(port=plan.ports["web"], drain_seconds=options.drain_seconds, queues=options.queues)
     product_start(supervisor, product)
+    made = first_run(supervisor)
+    secrets = first_run_keep(options.layout, plan.secrets, made)
+    if made.get("admin_password"):
+        supervisor.say(
+            f"administrator: {secrets.admin_email}, password (shown once): {secrets.admin_password}"
+        )
+    services_wait(supervisor, plan)
+    product_wait(supervisor, product)
     first_run(supervisor, "--wait", str(INGEST_SECONDS))
-    url = f"http://127.0.0.1:{port}/"
-    _run_write(options.layout, url, secrets, settings)
-    return f"ready {url} sign in as {secrets.admin_email}, password in {options.layout.run}"
+    return secrets
 
 
 def _run_write(layout: Layout, url: str, secrets: Secrets, settings: Mapping[str, str]) -> None:

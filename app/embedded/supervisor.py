@@ -141,20 +141,31 @@ class Supervisor:
             self.tend()
             time.sleep(_TICK * 4)
 
-    def run(self, name: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> str:
-        """Run a command to its end, other children watched meanwhile; its standard output.
+    def begin(
+        self, name: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None
+    ) -> Callable[[], str]:
+        """Start a command that ends by itself; the function returned waits for it, other children watched.
 
-        Raises:
-            PartFailed: it ended with an error; with the end of its log.
+        Returns:
+            A function that gives the command's standard output. It raises PartFailed with the end of its log
+            when the command ended with an error, and Interrupted when somebody asked to stop.
         """
         program = Program(name=name, argv=tuple(argv), ready=lambda: True, environment=environment or {})
         output = self.layout.data / f".{name}.out"
-        try:
-            process = spawn(program, log=self.layout.log(name), environment=self.environment, output=output)
-            self._finish(name, process)
-            return output.read_text()
-        finally:
-            output.unlink(missing_ok=True)
+        process = spawn(program, log=self.layout.log(name), environment=self.environment, output=output)
+
+        def finish() -> str:
+            try:
+                self._finish(name, process)
+                return output.read_text()
+            finally:
+                output.unlink(missing_ok=True)
+
+        return finish
+
+    def run(self, name: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> str:
+        """Run a command to its end; see `begin`."""
+        return self.begin(name, argv, environment=environment)()
 
     def _finish(self, name: str, process: subprocess.Popen[bytes]) -> None:
         while (code := collect(process)) is None:
