@@ -15,8 +15,17 @@ from rest_framework.test import APIClient
 
 from app.accounts.models import Team, User
 from app.accounts.selectors import Caller, caller_by_user
+from app.catalog.selectors import Target, targets_named
+from app.chat import asking
 from app.common.redis_door import sync_redis
-from tests.factories import IssuedKey, key_make, team_make, user_make
+from tests.factories import (
+    IssuedKey,
+    chat_deployment_make,
+    embedding_deployment_make,
+    key_make,
+    team_make,
+    user_make,
+)
 from tests.services_plugin import DATA, REPOSITORY, command, seat
 
 
@@ -92,6 +101,20 @@ def client_for() -> Callable[[IssuedKey | str], APIClient]:
         return client
 
     return make
+
+
+@pytest.fixture
+def chat_target(db: None) -> Target:
+    """The real chat server as a priced deployment, with the embedding server beside it."""
+    embedding_deployment_make()
+    return targets_named(chat_deployment_make().public_name)[0]
+
+
+@pytest.fixture(autouse=True)
+def _short_memories_are_empty() -> None:
+    """What a process remembers for a second would outlive the transaction of one test."""
+    for memory in (asking._cached_targets, asking._cached_named, asking._cached_team):
+        memory.forget()  # type: ignore[union-attr]
 
 
 @pytest.fixture

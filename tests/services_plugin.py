@@ -84,7 +84,8 @@ def _locked(name: str) -> Iterator[None]:
 
 def _services_share(config: pytest.Config) -> None:
     """Join the running stack or start it. The shared lock says that somebody still needs it."""
-    DATA.mkdir(parents=True, exist_ok=True)
+    # Tests collect no static files, and WhiteNoise warns of a directory that is not there.
+    (DATA / "staticfiles").mkdir(parents=True, exist_ok=True)
     users = (DATA / "users.lock").open("w")
     with _locked("start.lock"):
         fcntl.flock(users, fcntl.LOCK_SH)
