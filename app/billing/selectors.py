@@ -1,6 +1,7 @@
 """Reads of billing. Callers hand down the permission as plain filters (`team_id`, `account_id`…)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -46,6 +47,7 @@ def spend(  # noqa: PLR0913 - the shape of the usage route
     tz: str = "UTC",
     team_id: UUID | None = None,
     account_id: UUID | None = None,
+    deployment_id: UUID | None = None,
     where: SpendFilter = _NOTHING,
 ) -> list[SpendRow]:
     """Ledger sums by group for `from_` ≤ effective_at < `to`; days are days of `tz`.
@@ -53,6 +55,8 @@ def spend(  # noqa: PLR0913 - the shape of the usage route
     Days come in order, other groups by price, the highest first. `where` narrows further.
     """
     key = TruncDate("effective_at", tzinfo=ZoneInfo(tz)) if group_by == "day" else F(_COLUMNS[group_by])
+    if deployment_id is not None:
+        where = replace(where, deployment_id=deployment_id)
     entries = _entries(from_, to, team_id, account_id, where)
     rows = [_spend_row(row) for row in entries.values(group=key).annotate(**_SUMS)]
     if group_by == "day":

@@ -63,6 +63,7 @@ _CHECKS = {
             sum(CASE WHEN l.unit = 'money' THEN e.price ELSE e.input_tokens + e.output_tokens END), 0) AS booked
           FROM billing_ledgerentry e JOIN billing_usageattempt a ON a.id = e.attempt_id
           WHERE e.reservation_id = l.reservation_id AND a.billed AND l.price_key IN ('', e.price_key)
+            AND (l.unit = 'money' OR a.kind = 'chat')
         ) e
         WHERE l.spent <> e.booked""",
     "window = sum of its lines": """

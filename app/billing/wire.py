@@ -34,6 +34,7 @@ def hold_payload(hold: Hold, *, currency: str, allow_unlimited: bool) -> Json:
         "kind": hold.kind,
         "price_key": hold.price_key,
         "fallback_price_keys": hold.fallback_price_keys,
+        "extra": [{"price_key": key, "input_tokens": count} for key, count in hold.extra],
         "mode": hold.mode,
         "input_tokens": hold.input_tokens,
         "max_output_tokens": hold.output_tokens,
@@ -64,6 +65,7 @@ def attempt_payload(attempt: Attempt) -> Json:
     """One attempt as `billing_settle` takes it."""
     return {
         "number": attempt.number,
+        "kind": attempt.kind,
         "outcome": attempt.outcome,
         "quantities": {**attempt.buckets.quantities(), **{k: v for k, v in attempt.units.items() if v}},
         "billed": attempt.billed,

@@ -204,6 +204,7 @@ $$;
 -- Holds what a call may cost at most in every window of its payer, or nothing at all.
 --
 -- In: reservation_id, team_id, account_id, key_id, kind, price_key, fallback_price_keys[], mode, input_tokens,
+-- extra[{price_key, input_tokens}] (calls made besides, such as embedding the query),
 -- max_output_tokens, min_output_tokens, currency, allow_unlimited, effective_at?, expires_at? | ttl_seconds, dedupe_key,
 -- fingerprint, deployment_id, turn_id, request_id; `force` re-creates a forgotten hold without asking for room.
 -- Out: the reservation (see billing_held), or {refused: [limit]}, {no_budget: true}, {price_missing: {…}},
@@ -219,6 +220,8 @@ DECLARE
   v_granted bigint;
   v_force boolean := coalesce((p ->> 'force')::boolean, false);
   v_keys text[] := ARRAY[p ->> 'price_key'] || ARRAY(SELECT jsonb_array_elements_text(p -> 'fallback_price_keys'));
+  v_extra_keys text[] := ARRAY(SELECT x ->> 'price_key' FROM jsonb_array_elements(p -> 'extra') AS x);
+  v_extra numeric := 0;
   v_price numeric;
   v_fits numeric;
   v_bound numeric;
@@ -227,6 +230,7 @@ DECLARE
   v_soft uuid[];
   r billing_reservation%ROWTYPE;
   d record;
+  e record;
   s record;
   w record;
 BEGIN
@@ -242,8 +246,21 @@ BEGIN
   END IF;
 
   SELECT * INTO d FROM billing_dearest(v_keys, p ->> 'mode', v_team, v_at, v_input, v_asked);
+  FOR e IN
+    SELECT y.* FROM jsonb_array_elements(p -> 'extra') AS x
+    CROSS JOIN LATERAL billing_dearest(
+      ARRAY[x ->> 'price_key'], p ->> 'mode', v_team, v_at, (x ->> 'input_tokens')::bigint, 0) AS y
+  LOOP
+    d.pins := d.pins || e.pins;
+    d.missing_key := coalesce(d.missing_key, e.missing_key);
+    d.missing_component := coalesce(d.missing_component, e.missing_component);
+    v_extra := v_extra + coalesce(billing_most(e.fixed, e.rate, 0), 0);
+  END LOOP;
+  IF v_extra > 0 THEN
+    d.fixed := ARRAY(SELECT x + v_extra FROM unnest(d.fixed) WITH ORDINALITY AS u(x, n) ORDER BY n);
+  END IF;
   SELECT * INTO s FROM billing_windows(
-    v_team, (p ->> 'account_id')::uuid, (p ->> 'key_id')::uuid, v_keys, p ->> 'kind', v_at);
+    v_team, (p ->> 'account_id')::uuid, (p ->> 'key_id')::uuid, v_keys || v_extra_keys, p ->> 'kind', v_at);
   IF NOT v_force AND d.missing_key IS NOT NULL AND 'money' = ANY (s.units) THEN
     RETURN jsonb_build_object('price_missing',
       jsonb_build_object('price_key', d.missing_key, 'component', d.missing_component));

@@ -89,7 +89,7 @@ END $$;
 CREATE OR REPLACE FUNCTION billing_attempt(
   r billing_reservation, a jsonb, p_billed boolean, p_late boolean, p_price_before numeric, p_tokens_before bigint,
   OUT used boolean, OUT price_key text, OUT price numeric, OUT cost numeric, OUT missing boolean,
-  OUT tokens_in bigint, OUT tokens_out bigint, OUT overshoot boolean
+  OUT tokens_in bigint, OUT tokens_out bigint, OUT overshoot boolean, OUT own boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
   v_quantities jsonb := coalesce(a -> 'quantities', '{}');
@@ -97,12 +97,16 @@ DECLARE
   v_entry uuid := billing_uuid7();
   v_now timestamptz := clock_timestamp();
   v_deployment uuid := coalesce((a ->> 'deployment_id')::uuid, r.deployment_id);
+  v_kind text := coalesce(a ->> 'kind', r.kind);
+  v_written bigint;
   v_pin jsonb;
 BEGIN
+  own := v_kind = r.kind;
   price_key := coalesce(nullif(a ->> 'price_key', ''), r.price_key);
   SELECT coalesce(sum(value::bigint) FILTER (WHERE key LIKE 'input%' OR key LIKE 'cache\_%'), 0),
-    coalesce(sum(value::bigint) FILTER (WHERE key IN ('output', 'reasoning', 'output_audio', 'rejected_prediction')), 0)
-  INTO tokens_in, tokens_out FROM jsonb_each_text(v_quantities);
+    coalesce(sum(value::bigint) FILTER (WHERE key IN ('output', 'reasoning', 'output_audio', 'rejected_prediction')), 0),
+    coalesce(sum(value::bigint) FILTER (WHERE key LIKE 'cache\_write%'), 0)
+  INTO tokens_in, tokens_out, v_written FROM jsonb_each_text(v_quantities);
   used := v_quantities <> '{}' OR a ->> 'outcome' = 'completed';
   overshoot := false;
   missing := false;
@@ -113,12 +117,11 @@ BEGIN
     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, quantities, raw_usage,
     local_input_tokens, local_output_tokens, tokenizer, ttft_ms, total_ms, flags
   ) VALUES (
-    v_attempt, v_now, r.id, (a ->> 'number')::integer, a ->> 'outcome', p_billed, r.kind, r.team_id, v_deployment,
+    v_attempt, v_now, r.id, (a ->> 'number')::integer, a ->> 'outcome', p_billed, v_kind, r.team_id, v_deployment,
     price_key, a ->> 'requested_model', a ->> 'served_model', a ->> 'upstream_id', r.request_id, r.turn_id,
     a ->> 'finish_reason', a ->> 'finish_raw', a ->> 'error', a ->> 'source', (a ->> 'estimated')::boolean,
     a ->> 'estimate_reason', tokens_in, tokens_out, coalesce((v_quantities ->> 'cache_read')::bigint, 0),
-    (SELECT coalesce(sum(value::bigint), 0) FROM jsonb_each_text(v_quantities) WHERE key LIKE 'cache\_write%'),
-    coalesce((v_quantities ->> 'reasoning')::bigint, 0), v_quantities, nullif(a -> 'raw_usage', 'null'),
+    v_written, coalesce((v_quantities ->> 'reasoning')::bigint, 0), v_quantities, nullif(a -> 'raw_usage', 'null'),
     (a ->> 'local_input_tokens')::bigint, (a ->> 'local_output_tokens')::bigint, a ->> 'tokenizer',
     (a ->> 'ttft_ms')::integer, (a ->> 'total_ms')::integer, a -> 'flags'
   );
@@ -134,8 +137,9 @@ BEGIN
     price := 0;
   END IF;
   overshoot := p_billed AND (
-    coalesce(p_price_before + price > r.held_price, false) OR tokens_out > r.held_output_tokens
-    OR p_tokens_before + tokens_in + tokens_out > r.held_input_tokens + r.held_output_tokens);
+    coalesce(p_price_before + price > r.held_price, false)
+    OR own AND (tokens_out > r.held_output_tokens
+      OR p_tokens_before + tokens_in + tokens_out > r.held_input_tokens + r.held_output_tokens));
   INSERT INTO billing_ledgerentry (
     id, kind, dedupe_key, effective_at, recorded_at, currency, price, cost, price_missing, reservation_id, attempt_id,
     price_version_id, cost_version_id, team_id, account_id, key_id, deployment_id, call_kind, price_key, model,
@@ -143,7 +147,7 @@ BEGIN
   ) VALUES (
     v_entry, 'charge', r.id || ':' || (a ->> 'number'), r.effective_at, v_now, r.currency, price, cost, missing, r.id,
     v_attempt, (v_pin ->> 'price')::uuid, (v_pin ->> 'cost')::uuid, r.team_id, r.account_id, r.key_id, v_deployment,
-    r.kind, price_key, coalesce(nullif(a ->> 'requested_model', ''), nullif(a ->> 'served_model', ''), price_key),
+    v_kind, price_key, coalesce(nullif(a ->> 'requested_model', ''), nullif(a ->> 'served_model', ''), price_key),
     tokens_in, tokens_out, (a ->> 'estimated')::boolean, overshoot, p_late, r.recreated, NULL, '', ''
   );
 END $$;
@@ -167,6 +171,7 @@ DECLARE
   x record;
   v_billed boolean;
   v_any boolean := false;
+  v_turn boolean := coalesce(p ->> 'state', '') = 'settled';
   v_price numeric;
   v_cost numeric;
   v_missing boolean := false;
@@ -201,17 +206,22 @@ BEGIN
     v_cost := CASE WHEN x.cost IS NULL THEN v_cost ELSE coalesce(v_cost, 0) + x.cost END;
     CONTINUE WHEN NOT v_billed;
     v_any := true;
+    v_turn := v_turn OR x.own;
     v_price := CASE WHEN x.price IS NULL THEN v_price ELSE coalesce(v_price, 0) + x.price END;
     v_missing := v_missing OR x.missing;
     v_overshoot := v_overshoot OR x.overshoot;
     v_estimated := v_estimated OR (a ->> 'estimated')::boolean;
+    IF NOT x.own THEN
+      x.tokens_in := 0;
+      x.tokens_out := 0;
+    END IF;
     v_in := v_in + x.tokens_in;
     v_out := v_out + x.tokens_out;
     v_by_key := v_by_key || jsonb_build_object(x.price_key, jsonb_build_object(
       'money', coalesce((v_by_key -> x.price_key ->> 'money')::numeric, 0) + coalesce(x.price, 0),
       'tokens', coalesce((v_by_key -> x.price_key ->> 'tokens')::bigint, 0) + x.tokens_in + x.tokens_out));
   END LOOP;
-  v_any := v_any OR p ->> 'state' = 'settled';
+  v_any := v_any OR v_turn;
   IF v_price IS NULL AND NOT v_missing THEN
     v_price := 0;
   END IF;
@@ -219,12 +229,12 @@ BEGIN
   IF v_late THEN
     -- The held lines have ended long ago: the truth is a new line, less what an estimate booked before.
     INSERT INTO billing_reservationline (reservation_id, window_id, unit, price_key, amount, spent, state)
-    SELECT r.id, l.window_id, l.unit, l.price_key, 0, billing_share(l.unit, l.price_key, v_any, v_price, v_in + v_out, v_by_key)
+    SELECT r.id, l.window_id, l.unit, l.price_key, 0, billing_share(l.unit, l.price_key, v_turn, v_price, v_in + v_out, v_by_key)
       - sum(l.spent), 1
     FROM billing_reservationline l WHERE l.reservation_id = r.id GROUP BY l.window_id, l.unit, l.price_key;
   ELSE
     UPDATE billing_reservationline l SET state = 1,
-      spent = billing_share(l.unit, l.price_key, v_any, v_price, v_in + v_out, v_by_key)
+      spent = billing_share(l.unit, l.price_key, v_turn, v_price, v_in + v_out, v_by_key)
     WHERE l.reservation_id = r.id AND l.state = 0;
   END IF;
   UPDATE billing_reservation SET
@@ -239,11 +249,10 @@ END $$;
 
 -- What one window of a reservation was used: its money, its tokens, or the one turn it admitted.
 CREATE OR REPLACE FUNCTION billing_share(
-  p_unit text, p_price_key text, p_any boolean, p_price numeric, p_tokens bigint, p_by_key jsonb
+  p_unit text, p_price_key text, p_turn boolean, p_price numeric, p_tokens bigint, p_by_key jsonb
 ) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE
-    WHEN NOT p_any THEN 0
-    WHEN p_unit = 'requests' THEN 1
+    WHEN p_unit = 'requests' THEN p_turn::integer
     WHEN p_price_key <> '' THEN coalesce((p_by_key -> p_price_key ->> p_unit)::numeric, 0)
     WHEN p_unit = 'tokens' THEN p_tokens
     ELSE coalesce(p_price, 0) END

@@ -48,6 +48,8 @@ class Hold:
     deployment_id: UUID | None = None
     fallback_price_keys: tuple[str, ...] = ()
     """Other routes the call may take; the dearest is held."""
+    extra: tuple[tuple[str, int], ...] = ()
+    """(price key, input tokens) of calls made besides under the same reservation, such as embedding the query."""
     mode: str = "standard"
     ttl_seconds: int = 900
     """The hold expires after this without a heartbeat."""
@@ -152,6 +154,9 @@ class Attempt:
     """One upstream call, however it ended; retries, fallbacks and failures too."""
 
     number: int = 1
+    """From 1, in the order of the calls."""
+    kind: CallKind | None = None
+    """None: the reservation's. Only attempts of the reservation's kind count as its tokens."""
     outcome: Outcome = "completed"
     buckets: Buckets = field(default_factory=Buckets)
     units: Mapping[str, int] = field(default_factory=dict)
