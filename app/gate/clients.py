@@ -1,6 +1,9 @@
 """The inference client of this event loop. This app is the only one that may import it."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 from app.catalog.selectors import Target
@@ -10,13 +13,30 @@ from inference_client.types import Server
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
 
+_lone: ContextVar[Client | None] = ContextVar("lone_client", default=None)
+
+
 def client() -> Client:
-    """One pooled client for each event loop."""
+    """One pooled client for each event loop, or the one of a surrounding `lone_client`."""
+    if (lone := _lone.get()) is not None:
+        return lone
     loop = asyncio.get_running_loop()
     found = _by_loop.get(loop)
     if found is None:
         found = _by_loop[loop] = Client()
     return found
+
+
+@asynccontextmanager
+async def lone_client() -> AsyncIterator[None]:
+    """Calls inside use a client of their own, closed at the end."""
+    own = Client()
+    bound = _lone.set(own)
+    try:
+        yield
+    finally:
+        _lone.reset(bound)
+        await own.aclose()
 
 
 async def client_close() -> None:

@@ -11,6 +11,7 @@ from app.catalog.selectors import Target, targets
 from app.common.db import run_db
 from app.common.errors import PartFailed
 from app.common.models import uuid7
+from app.gate.clients import lone_client
 from app.gate.services import Admission, embed_with, reserve
 from app.gate.types import CallPlan
 from inference_client.tokens import counter
@@ -43,7 +44,9 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object) -> Embedded:
     if isinstance(payer, Admission):
         answer = await payer.embed(prefixed, role=role)
     else:
-        answer = await embed_plain(await run_db(embedding_target), prefixed, payer=_payer(payer))
+        # Ingestion runs on event loops that live for one document: a shared client would be left open behind them.
+        async with lone_client():
+            answer = await embed_plain(await run_db(embedding_target), prefixed, payer=_payer(payer))
     return Embedded(
         vectors=answer.vectors,
         model=answer.served_model or settings.EMBEDDING_MODEL,

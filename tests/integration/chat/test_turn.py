@@ -7,8 +7,10 @@ from decimal import Decimal
 import pytest
 
 from app.accounts.models import Team, User
-from app.billing.models import BudgetWindow, LedgerEntry, Reservation, UsageAttempt
+from app.billing.models import LedgerEntry, Reservation, UsageAttempt
+from app.billing.selectors import limits_remaining
 from app.billing.services import budget_set
+from app.billing.types import Payer
 from app.chat.events import TurnEvent
 from app.chat.models import Conversation, SentPassage, Turn
 from app.chat.runs import Run
@@ -28,8 +30,12 @@ def reservation(turn: Turn) -> Reservation:
     return Reservation.objects.get(id=turn.reservation_id)
 
 
-def held_anywhere() -> Decimal:
-    return sum((w.held for w in BudgetWindow.objects.all()), Decimal(0))
+def held_anywhere() -> int:
+    """Open reservations, after the windows were shown to hold nothing for the payer either."""
+    for row in Reservation.objects.all():
+        payer = Payer(team_id=row.team_id, account_id=row.account_id)
+        assert [limit.held for limit in limits_remaining(payer) if limit.held] == []
+    return Reservation.objects.filter(state="held").count()
 
 
 @pytest.fixture
@@ -191,7 +197,8 @@ def test_a_question_longer_than_the_window_is_refused_with_both_numbers(gather: 
     assert taken.run.failure is not None
     assert taken.run.failure.code == "context_length_exceeded"
     assert taken.run.failure.detail["input_tokens"] > taken.run.failure.detail["context_window"]
-    assert not Reservation.objects.exists()
+    assert held_anywhere() == 0
+    assert not Turn.objects.filter(id=taken.ask.turn_id).exists()
 
 
 def test_a_follow_up_carries_questions_and_answers_but_no_passages(
