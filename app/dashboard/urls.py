@@ -1,3 +1,6 @@
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from app.dashboard.views import SpendView
+
+app_name = "dashboard"
+urlpatterns = [path("", SpendView.as_view(), name="spend")]

@@ -13,18 +13,36 @@ export function citeButton(source, open) {
   );
 }
 
+/** Keep a mark on the line of the word before it, and the punctuation after it on the line of the mark. */
+function tie(parts, buttons) {
+  const last = parts.at(-1);
+  if (last instanceof Element) {
+    last.append(...buttons);
+    return;
+  }
+  const word = /\S{0,30}$/.exec(last)[0];
+  parts[parts.length - 1] = last.slice(0, last.length - word.length);
+  parts.push(h("span", { class: "tied" }, word, buttons));
+}
+
 function pieces(text, sources, open) {
-  const parts = [];
+  const parts = [""];
   let at = 0;
+  const plain = (words) => {
+    const closing = parts.at(-1) instanceof Element ? /^[.,;:!?)\]…]*/.exec(words)[0] : "";
+    if (closing) parts.at(-1).append(closing);
+    const rest = words.slice(closing.length);
+    if (!rest) return;
+    if (parts.at(-1) instanceof Element) parts.push(rest);
+    else parts[parts.length - 1] += rest;
+  };
   for (const match of text.matchAll(MARKER)) {
-    parts.push(text.slice(at, match.index));
-    for (const number of match[1].split(",").map(Number)) {
-      const source = sources.find((item) => item.n === number);
-      if (source) parts.push(citeButton(source, open));
-    }
+    plain(text.slice(at, match.index));
+    const named = match[1].split(",").map((n) => sources.find((item) => item.n === Number(n))).filter(Boolean);
+    if (named.length) tie(parts, named.map((source) => citeButton(source, open)));
     at = match.index + match[0].length;
   }
-  parts.push(text.slice(at));
+  plain(text.slice(at));
   return parts;
 }
 

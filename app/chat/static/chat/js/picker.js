@@ -8,31 +8,42 @@ const chips = document.getElementById("collections");
 const panel = document.getElementById("collection-panel");
 const payer = document.getElementById("payer");
 
+function rate(model, component) {
+  const found = (model.price ?? []).find((item) => item.component === component && !item.min_prompt_tokens);
+  if (!found) return null;
+  const { amount, currency } = found.price;
+  return money({ amount: Number(amount) * (1_000_000 / found.per_units), currency });
+}
+
 function perMillion(model) {
-  const { price } = model;
-  if (!price?.input_per_million) return "price unknown";
-  return `${money(price.input_per_million)} in, ${money(price.output_per_million)} out per million`;
+  const [input, output] = [rate(model, "input"), rate(model, "output")];
+  return input && output ? `${input} in, ${output} out per million tokens` : "price unknown";
 }
 
 function drawModels() {
   modelBox.replaceChildren(...state.models.map((model) => {
     const window = model.context_window ? `${count(model.context_window)} tokens` : "window unknown";
-    return h("option", { value: model.id, title: `${window}; ${perMillion(model)}` }, model.name + (model.is_demonstration ? " (demonstration)" : ""));
+    return h("option", { value: model.id, title: `${window}; ${perMillion(model)}` }, model.name + (model.is_demonstration ? " (demo)" : ""));
   }));
   if (!state.models.length) modelBox.append(h("option", { value: "" }, "No model is connected"));
   modelBox.value = state.choice.model ?? "";
   modelBox.title = modelOf(state.choice.model) ? perMillion(modelOf(state.choice.model)) : "Model";
 }
 
+const MOST_CHIPS = 3;
+
 function drawChips() {
   const chosen = state.choice.collections;
-  const items = chosen.map((id) => h("span", { class: "chip" }, h("span", { class: "name" }, collectionName(id)),
+  const shown = chosen.length > MOST_CHIPS ? chosen.slice(0, MOST_CHIPS - 1) : chosen;
+  const items = shown.map((id) => h("span", { class: "chip" }, h("span", { class: "name" }, collectionName(id)),
     h("button", { type: "button", class: "chip-x", "aria-label": `Leave out ${collectionName(id)}`, onclick: () => toggle(id, false) }, icon("x", true))));
-  const words = chosen.length ? "" : "No documents";
+  const more = chosen.length - shown.length;
+  const wide = chosen.length === 0 ? "No documents" : more ? `${more} more` : "";
+  const narrow = chosen.length === 0 ? "No documents" : chosen.length === 1 ? collectionName(chosen[0]) : `${chosen.length} collections`;
   chips.replaceChildren(...items, h("button", {
     type: "button", class: "chip add", id: "collection-open", "aria-haspopup": "dialog", "aria-expanded": String(!panel.hidden),
     "aria-label": "Choose collections", title: "Choose collections", onclick: () => openPanel(panel.hidden),
-  }, icon(chosen.length ? "plus" : "docs", true), words));
+  }, icon(chosen.length ? "plus" : "docs", true), wide ? h("span", { class: "on-wide" }, wide) : null, h("span", { class: "on-narrow name" }, narrow)));
 }
 
 function drawPanel() {
@@ -64,7 +75,7 @@ function drawPayer() {
   const teams = (state.me?.teams ?? []).filter((team) => team.role !== "viewer");
   const fixed = state.conversation?.team;
   if (fixed || teams.length < 2) {
-    const name = fixed?.name ?? teams[0]?.name;
+    const name = fixed?.name ?? teams[0]?.name ?? state.me?.default_team?.name;
     payer.replaceChildren(name ? `Paid by ${name}` : "");
     return;
   }
@@ -87,7 +98,7 @@ export function reset() {
   const collections = own?.collections ?? recall("collections") ?? [...readable];
   state.choice.collections = collections.filter((id) => readable.has(id));
   const teams = (state.me?.teams ?? []).filter((team) => team.role !== "viewer");
-  const team = teams.find((item) => item.id === recall("team")) ?? teams.find((item) => item.is_default) ?? teams[0];
+  const team = teams.find((item) => item.id === recall("team")) ?? teams.find((item) => item.id === state.me?.default_team?.id) ?? teams[0];
   state.choice.team = own?.team?.id ?? team?.id ?? null;
   draw();
 }

@@ -8,20 +8,24 @@ const chat = document.getElementById("chat");
 let opener = null;
 
 function link(source) {
-  const page = source.page ? `?page=${source.page}` : "";
+  const query = new URLSearchParams();
+  if (source.page) query.set("page", source.page);
+  if (source.document_version) query.set("v", source.document_version);
+  const page = query.size ? `?${query}` : "";
   const marked = source.start === undefined || source.start === null ? "" : `#p=${source.start}-${source.end}`;
   return `/documents/${source.document_id}/${page}${marked}`;
 }
 
 function passage(source) {
   const where = [source.page ? `Page ${source.page}` : null, source.heading].filter(Boolean).join(" · ");
-  const gone = source.document_id === null || source.erased;
+  const warnings = source.warnings ?? [];
   return h("li", { class: "source", id: `source-${source.n}`, tabindex: "-1" },
     h("div", { class: "source-head" }, h("span", { class: "cite plain" }, String(source.n)),
-      h("div", {}, h("p", { class: "source-title" }, source.title), where ? h("p", { class: "muted small" }, where) : null)),
-    source.warning ? h("p", { class: "small warn" }, source.warning) : null,
-    source.text ? h("blockquote", { class: "passage", dir: "auto" }, source.text) : h("p", { class: "muted small" }, "The text of this passage was removed."),
-    gone ? null : h("a", { class: "small", href: link(source), target: "_blank", rel: "noopener" }, source.page ? `Open page ${source.page}` : "Open the document"));
+      h("div", {}, h("p", { class: "source-title" }, source.title || "A source you can no longer open"), where ? h("p", { class: "muted small" }, where) : null)),
+    warnings.map((words) => h("p", { class: "small warn" }, words)),
+    source.text ? h("blockquote", { class: "passage", dir: "auto" }, source.text)
+      : h("p", { class: "muted small" }, source.readable === false ? "You may no longer read this document, so its passage is not shown." : "The text of this passage was removed."),
+    source.readable === false ? null : h("a", { class: "small", href: link(source), target: "_blank", rel: "noopener" }, source.page ? `Open page ${source.page}` : "Open the document"));
 }
 
 function list(title, sources) {

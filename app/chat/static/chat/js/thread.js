@@ -23,7 +23,8 @@ function atEnd() {
 export function follow({ force = false } = {}) {
   if (force) following = true;
   if (following) scroller.scrollTop = scroller.scrollHeight;
-  pill.hidden = following || atEnd();
+  if (following || atEnd()) pill.hidden = true;
+  else if (state.turn?.id) pill.hidden = false;
 }
 
 function questionView(message) {
@@ -88,7 +89,8 @@ function normal(item) {
   // Null lists and notices given as plain words are made alike once, here.
   const lists = Object.fromEntries(["sources", "quotes", "notices"].map((name) => [name, item[name] ?? []]));
   const notices = lists.notices.map((notice) => (typeof notice === "string" ? { code: "notice", message: notice } : notice));
-  return { ...item, ...lists, notices, text: item.text ?? "", reasoning: item.reasoning ?? "" };
+  const price = item.price ?? item.usage?.price ?? null;
+  return { ...item, ...lists, notices, price, epoch: 0, text: item.text ?? "", reasoning: item.reasoning ?? "" };
 }
 
 async function loadEarlier() {

@@ -1,7 +1,7 @@
 // The door to /api/v1/: session cookie, CSRF, idempotency and one shape of error.
 import { suspect } from "./connection.js";
 
-const BASE = "/api/v1/";
+export const BASE = "/api/v1/";
 
 /** What the API refused, or what kept it from answering. `code` is from the API's list, or `offline`. */
 export class ApiError extends Error {
@@ -13,6 +13,20 @@ export class ApiError extends Error {
     this.requestId = requestId ?? null;
     this.status = status ?? 0;
     this.retryAfter = retryAfter ?? null;
+  }
+
+  /** From a refusal's status and body, which may be no JSON of ours when a proxy answered. */
+  static from(status, body, retryAfter = null) {
+    const error = body?.error ?? {};
+    if (status >= 502) suspect();
+    return new ApiError({
+      ...error,
+      code: error.code ?? `http_${status}`,
+      message: error.message ?? plainRefusal(status),
+      retryable: error.retryable ?? status >= 500,
+      status,
+      retryAfter: Number(retryAfter) || null,
+    });
   }
 }
 
@@ -26,7 +40,7 @@ export function uniqueKey() {
   return crypto.randomUUID ? crypto.randomUUID() : Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(16)).join("-");
 }
 
-function headers(method, { body, key, accept, lastEventId }) {
+export function requestHeaders(method, { body, key, accept, lastEventId }) {
   const result = new Headers({ Accept: accept ?? "application/json" });
   if (body !== undefined && !(body instanceof FormData)) result.set("Content-Type", "application/json");
   if (method !== "GET") result.set("X-CSRFToken", csrfToken());
@@ -35,7 +49,7 @@ function headers(method, { body, key, accept, lastEventId }) {
   return result;
 }
 
-function unreachable() {
+export function unreachable() {
   suspect();
   return new ApiError({
     code: "offline",
@@ -53,20 +67,6 @@ function plainRefusal(status) {
   return `The server refused this request (HTTP ${status}).`;
 }
 
-async function refusal(response) {
-  const body = await response.json().catch(() => null);
-  const error = body?.error ?? {};
-  if (response.status >= 502) suspect();
-  return new ApiError({
-    ...error,
-    code: error.code ?? `http_${response.status}`,
-    message: error.message ?? plainRefusal(response.status),
-    retryable: error.retryable ?? response.status >= 500,
-    status: response.status,
-    retryAfter: Number(response.headers.get("Retry-After")) || null,
-  });
-}
-
 /** The raw answer of a request that succeeded; throws ApiError otherwise, AbortError when `signal` fired. */
 export async function open(method, path, options = {}) {
   const { body, signal } = options;
@@ -76,14 +76,14 @@ export async function open(method, path, options = {}) {
       method,
       signal,
       credentials: "same-origin",
-      headers: headers(method, options),
+      headers: requestHeaders(method, options),
       body: body === undefined || body instanceof FormData ? body : JSON.stringify(body),
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw unreachable();
   }
-  if (!response.ok) throw await refusal(response);
+  if (!response.ok) throw ApiError.from(response.status, await response.json().catch(() => null), response.headers.get("Retry-After"));
   return response;
 }
 

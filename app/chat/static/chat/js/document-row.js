@@ -1,0 +1,78 @@
+// One document in the list: where it stands, why it failed, what can be done.
+import { post, remove } from "../../common/js/api.js";
+import { h, icon, iconButton } from "../../common/js/dom.js";
+import { ago, bytes, count, exactTime } from "../../common/js/format.js";
+
+/** Words and share of the whole way for each stage; embedding is the long one. */
+const STAGES = {
+  queued: ["Waiting for the worker", () => 0.02],
+  parsing: ["Reading the file", (part) => 0.05 + 0.2 * part],
+  chunking: ["Cutting into passages", (part) => 0.25 + 0.1 * part],
+  embedding: ["Making it searchable", (part) => 0.35 + 0.65 * part],
+};
+
+function stage(item) {
+  const [words, share] = STAGES[item.status] ?? [item.status, () => 0];
+  const part = item.progress ?? 0;
+  const percent = item.status === "embedding" && item.progress !== null && item.progress !== undefined ? ` ${Math.round(part * 100)} %` : "";
+  return h("div", { class: "stage" }, h("span", { class: "small num" }, words + percent),
+    h("progress", { max: "1", value: String(share(part)), "aria-label": `${item.name}: ${words}${percent}` }));
+}
+
+function words(value) {
+  return typeof value === "string" ? value : value.message ?? JSON.stringify(value);
+}
+
+function facts(item) {
+  const parts = [
+    item.pages ? `${count(item.pages)} ${item.pages === 1 ? "page" : "pages"}` : null,
+    bytes(item.size),
+    item.version > 1 ? `version ${item.version}` : null,
+  ].filter(Boolean);
+  return h("p", { class: "muted small num" }, parts.join(" · "), parts.length ? " · " : "",
+    h("time", { datetime: item.created_at, title: exactTime(item.created_at) }, `added ${ago(item.created_at)}`));
+}
+
+function state(item, retry) {
+  if (item.status === "failed") {
+    return h("div", { class: "failure" }, icon("alert", true), h("div", { class: "grow" },
+      h("p", { class: "small" }, words(item.error ?? "It could not be read, and no reason was kept.")), retry));
+  }
+  if (item.status === "cancelled") return h("div", { class: "failure calm" }, h("p", { class: "small grow" }, "Reading was stopped before its end."), retry);
+  if (item.status !== "ready") return stage(item);
+  const warnings = item.warnings ?? [];
+  return warnings.length ? h("ul", { class: "warnings small" }, warnings.map((warning) => h("li", {}, words(warning)))) : null;
+}
+
+/** The row. `actions`: {changed(item), removed(item), failed(error), writable}. */
+export function documentRow(item, actions) {
+  const act = async (work) => {
+    try {
+      await work();
+    } catch (error) {
+      actions.failed(error);
+    }
+  };
+  const retry = actions.writable
+    ? h("button", { type: "button", class: "button compact", onclick: () => void act(async () => actions.changed(await post(`documents/${item.id}/retry/`, {}))) }, "Try again")
+    : null;
+  const buttons = h("div", { class: "row-actions" });
+  const node = h("li", { class: "document", data: { id: item.id, status: item.status } });
+  const erase = () => act(async () => {
+    await remove(`documents/${item.id}/`);
+    actions.removed(item);
+  });
+  const ask = () => {
+    const no = h("button", { type: "button", class: "button compact", onclick: () => actions.changed(item) }, "Keep");
+    buttons.replaceChildren(h("button", { type: "button", class: "button compact danger", onclick: () => void erase() }, "Delete"), no);
+    no.focus();
+  };
+  const working = !["ready", "failed", "cancelled"].includes(item.status);
+  if (actions.writable && working) buttons.append(iconButton("x", `Stop reading ${item.name}`, () => void act(async () => actions.changed(await post(`documents/${item.id}/cancel/`, {})))));
+  if (actions.writable) buttons.append(iconButton("trash", `Delete ${item.name}`, ask));
+  const title = item.status === "ready" || item.serving_version > 0
+    ? h("a", { href: `/documents/${item.id}/`, title: "What the machine read" }, item.name)
+    : h("span", {}, item.name);
+  node.append(icon("sources"), h("div", { class: "grow" }, h("p", { class: "document-name", dir: "auto" }, title), facts(item), state(item, retry)), buttons);
+  return node;
+}

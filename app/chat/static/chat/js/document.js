@@ -1,0 +1,124 @@
+// What the machine read of one document, page by page, with the passage of a citation marked.
+import { ApiError, get } from "../../common/js/api.js";
+import { h, icon, pageData, skeleton } from "../../common/js/dom.js";
+import { bytes, count } from "../../common/js/format.js";
+
+const reader = document.getElementById("reader");
+const PART = 100;
+
+/** Where to look: the page, and the passage as offsets into the whole text (code points, as the server counts). */
+function wanted() {
+  const query = new URLSearchParams(window.location.search);
+  const range = /p=(\d+)-(\d+)/.exec(window.location.hash);
+  return {
+    page: Number(query.get("page")) || null,
+    version: Number(query.get("v")) || null,
+    passage: range ? { start: Number(range[1]), end: Number(range[2]) } : null,
+  };
+}
+
+/** The text with the part inside the passage marked. Offsets count code points; strings here count UTF-16 units. */
+function marked(page, passage) {
+  const points = [...page.text];
+  const start = page.start ?? 0;
+  const [from, to] = passage ? [passage.start - start, passage.end - start] : [0, 0];
+  if (!passage || to <= 0 || from >= points.length) return [page.text];
+  const part = (a, b) => points.slice(Math.max(0, a), Math.max(0, b)).join("");
+  return [part(0, from), h("mark", { id: "passage", tabindex: "-1" }, part(from, to)), part(to, points.length)];
+}
+
+function pageNode(page, { passage }, paged) {
+  const text = page.text.trim()
+    ? h("div", { class: "read-text", dir: "auto" }, marked(page, passage))
+    : h("p", { class: "muted" }, "Nothing was read on this page. It may hold only pictures.");
+  return h("section", { class: "read-page", id: `page-${page.number}`, "aria-label": `Page ${page.number}` },
+    paged ? h("h2", { class: "page-number num" }, `Page ${page.number}`) : null, text);
+}
+
+function head(item) {
+  const facts = [item.pages ? `${count(item.pages)} ${item.pages === 1 ? "page" : "pages"}` : null, bytes(item.size), item.mime, item.version > 1 ? `version ${item.version}` : null];
+  return h("header", { class: "reader-head" },
+    h("p", { class: "small" }, h("a", { href: `/documents/?collection=${item.collection_id}`, class: "back" }, icon("left", true), "Documents")),
+    h("h1", { dir: "auto" }, item.title || item.name),
+    h("p", { class: "muted small num" }, [item.title && item.title !== item.name ? item.name : null, ...facts].filter(Boolean).join(" · ")),
+    h("p", { class: "muted small" }, "This is the text that the machine read and searches. What is missing here cannot be found."));
+}
+
+function notes(item, look) {
+  const list = (item.warnings ?? []).map((warning) => (typeof warning === "string" ? warning : warning.message));
+  if (look.version && item.serving_version && look.version !== item.serving_version) {
+    list.push(`The passage was taken from version ${look.version}; this is version ${item.serving_version}, so the marked place may have moved.`);
+  }
+  if (item.error) list.push(item.error.message);
+  return list.map((words) => h("p", { class: "callout warn" }, words));
+}
+
+function more(words, load) {
+  const button = h("button", { type: "button", class: "button compact more", onclick: async () => {
+    button.disabled = true;
+    try {
+      await load(button);
+      button.remove();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      button.disabled = false;
+      button.textContent = `${error.message} Try again`;
+    }
+  } }, words);
+  return button;
+}
+
+async function part(id, cursor, limit = PART) {
+  return get(`documents/${id}/text/?limit=${limit}&cursor=${cursor}`);
+}
+
+async function drawPages(item, look, box) {
+  const paged = item.pages !== null && item.pages !== undefined;
+  const draw = (pages) => pages.map((page) => pageNode(page, look, paged));
+  // A page far inside a long document is shown first, with what is around it.
+  const begin = look.page && look.page > PART ? look.page - 3 : 0;
+  const first = await part(item.id, begin);
+  box.replaceChildren(...draw(first.items));
+  if (!first.items.length) box.append(h("p", { class: "muted" }, "Nothing has been read of this document yet."));
+  const later = (cursor) => more("Show the next pages", async () => {
+    const next = await part(item.id, cursor);
+    box.append(...draw(next.items));
+    if (next.next) box.append(later(next.next));
+  });
+  const earlier = (before) => more("Show earlier pages", async (button) => {
+    const from = Math.max(0, before - PART);
+    const pages = await part(item.id, from, before - from);
+    button.after(...draw(pages.items));
+    if (from > 0) box.prepend(earlier(from));
+  });
+  if (first.next) box.append(later(first.next));
+  if (begin > 0) box.prepend(earlier(begin));
+}
+
+function reveal(look) {
+  const target = document.getElementById("passage") ?? (look.page ? document.getElementById(`page-${look.page}`) : null);
+  target?.scrollIntoView({ block: target.id === "passage" ? "center" : "start" });
+  if (target?.id === "passage") target.focus({ preventScroll: true });
+}
+
+async function begin() {
+  const { document: id } = pageData("page");
+  const look = wanted();
+  reader.replaceChildren(skeleton(8));
+  try {
+    const item = await get(`documents/${id}/`);
+    document.title = `${item.title || item.name} · Tessera`;
+    document.getElementById("bar-title").textContent = item.name;
+    const box = h("div", { class: "read-pages" }, skeleton(8));
+    reader.replaceChildren(head(item), ...notes(item, look), box);
+    await drawPages(item, look, box);
+    reveal(look);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    reader.replaceChildren(h("div", { class: "callout bad", role: "alert" }, icon("alert"),
+      h("div", { class: "grow" }, h("p", {}, error.message), h("p", {}, h("a", { href: "/documents/" }, "Back to the documents")))));
+  }
+}
+
+window.addEventListener("hashchange", () => window.location.reload());
+void begin();

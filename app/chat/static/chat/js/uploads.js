@@ -1,0 +1,89 @@
+// Uploading by button or by dropping files on the page: two at a time, each with its own progress and its own failure.
+import { upload } from "../../common/js/upload.js";
+import { h, icon } from "../../common/js/dom.js";
+import { bytes } from "../../common/js/format.js";
+
+const AT_ONCE = 2;
+const waiting = [];
+let running = 0;
+
+function pump() {
+  while (running < AT_ONCE && waiting.length) {
+    running += 1;
+    void waiting.shift()().finally(() => {
+      running -= 1;
+      pump();
+    });
+  }
+}
+
+function uploadRow(file) {
+  const bar = h("progress", { max: "1", value: "0", "aria-label": `Uploading ${file.name}` });
+  const words = h("span", { class: "small num" }, "Waiting to upload");
+  const below = h("div", { class: "stage" }, words, bar);
+  const buttons = h("div", { class: "row-actions" });
+  const node = h("li", { class: "document uploading" }, icon("upload"),
+    h("div", { class: "grow" }, h("p", { class: "document-name", dir: "auto" }, file.name), h("p", { class: "muted small num" }, bytes(file.size)), below), buttons);
+  return {
+    node,
+    progress(share) {
+      bar.value = share;
+      words.textContent = share < 1 ? `Uploading ${Math.round(share * 100)} %` : "Uploaded; being stored";
+    },
+    fail(error, again) {
+      const retry = h("button", { type: "button", class: "button compact", onclick: again }, "Try again");
+      const away = h("button", { type: "button", class: "button compact", onclick: () => node.remove() }, "Remove");
+      below.replaceChildren(h("div", { class: "failure" }, icon("alert", true), h("div", { class: "grow" }, h("p", { class: "small" }, error.message), h("div", { class: "actions" }, retry, away))));
+    },
+    begin() {
+      below.replaceChildren(words, bar);
+    },
+  };
+}
+
+function send(file, collectionId, { started, done }) {
+  const row = uploadRow(file);
+  started(row.node);
+  const work = async () => {
+    row.begin();
+    try {
+      const { status, body } = await upload(`collections/${collectionId}/documents/`, file, row.progress);
+      row.node.remove();
+      done(body, status !== 200);
+    } catch (error) {
+      row.fail(error, () => {
+        waiting.push(work);
+        pump();
+      });
+    }
+  };
+  waiting.push(work);
+  pump();
+}
+
+/** The place to drop files. `hooks`: {started(node), done(document, isNew)}. */
+export function uploadZone(collectionId, hooks) {
+  const take = (files) => [...files].reverse().forEach((file) => send(file, collectionId, hooks));
+  const input = h("input", { type: "file", multiple: true, id: "files", class: "visually-hidden", onchange: () => {
+    take(input.files);
+    input.value = "";
+  } });
+  const zone = h("div", { class: "drop" }, icon("upload"),
+    h("p", {}, h("label", { for: "files", class: "button compact" }, "Choose files"), input, h("span", { class: "muted small by-mouse" }, " or drop them here")),
+    h("p", { class: "muted small" }, "PDF, Word, HTML, Markdown or plain text. The same file again is kept once."));
+  let depth = 0;
+  const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+  document.ondragover = (event) => hasFiles(event) && event.preventDefault();
+  document.ondragenter = (event) => {
+    if (hasFiles(event)) zone.classList.toggle("over", (depth += 1) > 0);
+  };
+  document.ondragleave = () => zone.classList.toggle("over", (depth = Math.max(0, depth - 1)) > 0);
+  document.ondrop = (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    depth = 0;
+    zone.classList.remove("over");
+    take(event.dataTransfer.files);
+  };
+  return zone;
+}

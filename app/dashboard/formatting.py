@@ -1,0 +1,47 @@
+"""Money, counts and shares as a reader wants them. Pure; exact Decimals in, text out."""
+
+from decimal import ROUND_HALF_EVEN, Decimal
+
+THIN = "\u202f"
+_SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
+
+
+def decimals_for(amount: Decimal) -> int:
+    """Decimals that matter beside a sum of this size: 2 from 100 up, 4 from 1 up, else 6."""
+    size = abs(amount)
+    return 2 if size >= 100 else 4 if size >= 1 else 6
+
+
+def money(amount: Decimal | None, currency: str, decimals: int = 2) -> str:
+    """`€1 234.50` with thin separators; an amount too small for its decimals is never shown as nothing."""
+    if amount is None:
+        return "unknown"
+    symbol = _SYMBOLS.get(currency, f"{currency} ")
+    step = Decimal(1).scaleb(-decimals)
+    rounded = abs(amount).quantize(step, rounding=ROUND_HALF_EVEN)
+    sign = "−" if amount < 0 else ""
+    if amount and not rounded:
+        return f"{sign}<{symbol}{step:f}"
+    return f"{sign}{symbol}{rounded:,f}".replace(",", THIN)
+
+
+def figure(amount: Decimal | None, currency: str) -> str:
+    """One amount on its own: 2 decimals from a cent up, below that two significant digits."""
+    if amount is None or not amount or abs(amount) >= Decimal("0.0995"):
+        return money(amount, currency)
+    return money(amount, currency, min(15, 1 - amount.adjusted()))
+
+
+def count(number: int) -> str:
+    """`12 345` with thin separators."""
+    return f"{number:,}".replace(",", THIN)
+
+
+def share(part: Decimal, whole: Decimal) -> str:
+    """`12 %`; a part that is there but below one percent says so."""
+    if not whole:
+        return "0 %"
+    percent = part / whole * 100
+    if 0 < percent < 1:
+        return "<1 %"
+    return f"{percent.quantize(Decimal(1), rounding=ROUND_HALF_EVEN)} %"
