@@ -72,9 +72,11 @@ def _utf16(data: bytes) -> Decoded | None:
         return None
     encoding = "utf-16-le" if odd > even else "utf-16-be"
     try:
-        return Decoded(data.decode(encoding), encoding, guessed=True)
+        text = data.decode(encoding)
     except UnicodeDecodeError:
         return None
+    control = sum(ord(char) in _CONTROL for char in text[:10_000])
+    return Decoded(text, encoding, guessed=True) if control <= len(text[:10_000]) // 50 else None
 
 
 def _declared(data: bytes) -> Decoded | None:

@@ -85,8 +85,9 @@ def _plausibility(text: str, candidate: _Candidate) -> float:
 def _worth(char: str, before: str, common: Mapping[str, float]) -> float:
     kind = _kind(char)
     if kind in {"hiragana", "katakana"}:
-        # Half-width katakana is what Western bytes turn into under Shift-JIS.
-        return 1.0 if char < "\uff00" else -0.5
+        # Half-width katakana is what Western bytes turn into under Shift-JIS; the Chinese and Korean sets hold kana at
+        # the very places where EUC-JP has them, but no text in those languages uses them.
+        return 1.0 if char < "\uff00" and not common else -0.5
     if kind == "other":
         return 0.6 if char in _PUNCTUATION or char in common else -1.0
     worth = common.get(char, 0.6 * common.get(char.lower(), 0.6 if kind == "han" else 0.2))

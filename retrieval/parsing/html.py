@@ -26,7 +26,7 @@ _INLINE = _names(
 _HEADING = re.compile(r"^h[1-6]$")
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-_MAX_DEPTH = 400
+_MAX_DEPTH = 200
 """Deeper nesting is flattened into its text; no page made by people goes so deep."""
 _MAX_SPAN = 1000
 

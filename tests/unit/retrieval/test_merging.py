@@ -1,0 +1,48 @@
+"""Neighbouring hits become one passage."""
+
+from uuid import UUID, uuid5
+
+from retrieval.nearest import Hit
+from retrieval.search import merge_neighbours
+
+NAMESPACE = UUID(int=3)
+DOCUMENT = "alpha beta gamma delta epsilon zeta"
+
+
+def hit(index: int, start: int, end: int, score: float, *, document: str = "a", version: int = 1) -> Hit:
+    return Hit(
+        chunk_id=uuid5(NAMESPACE, f"{document}{version}{index}"),
+        document_id=uuid5(NAMESPACE, document),
+        version=version,
+        collection_id=NAMESPACE,
+        name="doc",
+        warnings=(),
+        index=index,
+        page=None,
+        start=start,
+        end=end,
+        text=DOCUMENT[start:end],
+        heading="",
+        score=score,
+    )
+
+
+def test_overlapping_neighbours_are_joined_with_exact_offsets() -> None:
+    second, first, far = hit(1, 11, 22, 0.9), hit(0, 0, 16, 0.8), hit(3, 31, 35, 0.7)
+    passages = merge_neighbours([second, first, far])
+    assert [(p.start, p.end, p.score) for p in passages] == [(0, 22, 0.9), (31, 35, 0.7)]
+    assert all(DOCUMENT[p.start : p.end] == p.text for p in passages)
+
+
+def test_only_two_are_joined_and_none_is_lost() -> None:
+    hits = [hit(1, 6, 16, 0.9), hit(2, 11, 22, 0.8), hit(0, 0, 10, 0.7)]
+    assert [(p.start, p.end) for p in merge_neighbours(hits)] == [(6, 22), (0, 10)]
+
+
+def test_neighbours_of_other_documents_and_versions_stay_apart() -> None:
+    hits = [hit(0, 0, 16, 0.9), hit(1, 11, 22, 0.8, document="b"), hit(1, 11, 22, 0.7, version=2)]
+    assert len(merge_neighbours(hits)) == 3
+
+
+def test_neighbours_without_overlap_stay_apart() -> None:
+    assert len(merge_neighbours([hit(0, 0, 10, 0.9), hit(1, 11, 16, 0.8)])) == 2
