@@ -12,7 +12,7 @@ from app.accounts.models import Role
 from app.accounts.selectors import ALL_SCOPES, team_of, teams_of, user_of
 from app.api.authentication import caller_of
 from app.api.paging import listed, whole
-from app.api.serializers import MoneySerializer, TeamRefSerializer, given, refusals
+from app.api.serializers import MoneyField, TeamRefSerializer, given, refusals
 from app.billing.selectors import limits_remaining
 from app.billing.types import LimitState, Payer
 from app.chat.asking import models_for
@@ -66,7 +66,7 @@ class ModelsView(APIView):
     class Output(serializers.Serializer[Any]):
         class Price(serializers.Serializer[Any]):
             component = serializers.CharField(help_text="input, output, cache_read, …")
-            price = MoneySerializer()
+            price = MoneyField()
             per_units = serializers.IntegerField()
             min_prompt_tokens = serializers.IntegerField(help_text="Prompt size from which this rate holds.")
 

@@ -1,0 +1,120 @@
+"""collections/ and their grants."""
+
+import pytest
+
+from app.accounts.models import Membership, Role
+from retrieval.models import Collection
+from tests.factories import collection_make, document_make, key_make, team_make, user_make
+
+pytestmark = pytest.mark.django_db
+COLLECTIONS = "/api/v1/collections/"
+
+
+def _make(client, **body):
+    return client.post(COLLECTIONS, {"name": "Handbook"} | body, format="json")
+
+
+def test_a_collection_is_made_found_changed_and_removed(client_for, api_key, team):
+    client = client_for(api_key)
+    made = _make(client, description="All about pumps", level="private")
+    assert made.status_code == 201
+    identity = made.json()["id"]
+    assert made["Location"] == f"{COLLECTIONS}{identity}/"
+    assert made.json()["team"] == {"id": str(team.id), "name": team.name}
+    assert made.json()["verbs"] == ["read", "write", "manage"]
+    assert [item["id"] for item in client.get(COLLECTIONS).json()["items"]] == [identity]
+    changed = client.patch(f"{COLLECTIONS}{identity}/", {"name": "Manual"}, format="json").json()
+    assert (changed["name"], changed["level"], changed["description"]) == ("Manual", "private", "All about pumps")
+    assert client.delete(f"{COLLECTIONS}{identity}/").status_code == 204
+    assert client.get(f"{COLLECTIONS}{identity}/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [({"name": ""}, "name"), ({"name": "   "}, "name"), ({"level": "secret"}, "level"), ({"team": "x"}, "team")],
+)
+def test_a_wrong_field_is_named(client_for, api_key, body, field):
+    answer = _make(client_for(api_key), **body)
+    assert answer.status_code == 422
+    assert field in answer.json()["error"]["detail"]["fields"]
+
+
+def test_a_name_is_taken_once_a_team(client_for, api_key):
+    assert _make(client_for(api_key)).status_code == 201
+    answer = _make(client_for(api_key), name="handbook")
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "conflict"
+
+
+@pytest.mark.parametrize(
+    ("role", "verbs", "patch"),
+    [(Role.VIEWER, ["read"], 403), (Role.MEMBER, ["read", "write"], 403), (Role.ADMIN, ["read", "write", "manage"], 200)],
+)
+def test_the_role_in_the_team_decides_what_one_may_do(client_for, role, verbs, patch):
+    owner = user_make()
+    team = team_make(owner=owner)
+    collection = collection_make(team=team, user=owner)
+    client = client_for(key_make(user=user_make(team=team, role=role), team=team))
+    assert client.get(f"{COLLECTIONS}{collection.pk}/").json()["verbs"] == verbs
+    answer = client.patch(f"{COLLECTIONS}{collection.pk}/", {"name": "New"}, format="json")
+    assert answer.status_code == patch
+    assert client.delete(f"{COLLECTIONS}{collection.pk}/").status_code == (204 if patch == 200 else 403)
+
+
+def test_who_leaves_the_team_loses_the_collection_they_made(client_for, team):
+    maker = user_make(team=team, role=Role.ADMIN)
+    key = key_make(user=maker, team=maker.teams.exclude(id=team.id).get())
+    identity = _make(client_for(key), team=str(team.id)).json()["id"]
+    assert client_for(key).get(f"{COLLECTIONS}{identity}/").status_code == 200
+    Membership.objects.filter(user=maker, team=team).delete()
+    assert client_for(key).get(f"{COLLECTIONS}{identity}/").status_code == 404
+
+
+def test_a_list_goes_on_where_the_page_before_ended(client_for, api_key, user, team):
+    made = [str(collection_make(team=team, user=user).pk) for _ in range(5)]
+    client = client_for(api_key)
+    seen, cursor = [], ""
+    for _ in range(3):
+        part = client.get(COLLECTIONS, {"limit": 2, "cursor": cursor}).json()
+        seen += [item["id"] for item in part["items"]]
+        cursor = part["next"]
+    assert cursor is None
+    assert seen == made[::-1]
+
+
+@pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "201"}, {"limit": "ten"}, {"limit": "²"}, {"cursor": "!"}, {"cursor": "abc"}])
+def test_a_page_that_cannot_be_is_refused(client_for, api_key, query):
+    answer = client_for(api_key).get(COLLECTIONS, query)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["detail"]["field"] in query
+
+
+def test_documents_are_counted_and_attachments_are_not_listed(client_for, api_key, user, team, originals_dir):
+    collection = collection_make(team=team, user=user)
+    document_make(collection=collection)
+    document_make(collection=collection)
+    private = collection_make(team=team, user=user)
+    Collection.objects.filter(pk=private.pk).update(kind="conversation")
+    items = client_for(api_key).get(COLLECTIONS).json()["items"]
+    assert [(item["id"], item["document_count"]) for item in items] == [(str(collection.pk), 2)]
+
+
+def test_a_grant_opens_a_collection_to_another_team_and_closes_it_again(client_for, api_key, user, team):
+    other = team_make(owner=(reader := user_make()))
+    collection = collection_make(team=team, user=user)
+    path, outside = f"{COLLECTIONS}{collection.pk}/", client_for(key_make(user=reader, team=other))
+    grants = client_for(api_key)
+    assert outside.get(path).status_code == 404
+    put = grants.put(f"{path}grants/", {"principal": f"team:{other.id}", "verb": "read"}, format="json")
+    assert {"principal": f"team:{other.id}", "verb": "read"}.items() <= put.json()["items"][-1].items()
+    assert outside.get(path).json()["verbs"] == ["read"]
+    assert outside.get(f"{path}grants/").status_code == 403
+    grants.put(f"{path}grants/", {"principal": f"team:{other.id}", "verb": None}, format="json")
+    assert outside.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("body", [{"principal": "everyone", "verb": "read"}, {"principal": "team:x", "verb": "own"}, {}])
+def test_a_grant_that_cannot_be_is_refused(client_for, api_key, user, team, body):
+    collection = collection_make(team=team, user=user)
+    answer = client_for(api_key).put(f"{COLLECTIONS}{collection.pk}/grants/", body, format="json")
+    assert answer.status_code == 422
