@@ -14,8 +14,6 @@ from typing import Any
 
 import xllamacpp
 
-from app.embedded.chat_model import SLOT_TOKENS
-
 CACHE_MIB = 512
 
 
@@ -35,7 +33,7 @@ def parameters(configuration: dict[str, Any]) -> xllamacpp.CommonParams:
     made.cors_credentials = False
     made.offline = True
     made.n_parallel = slots
-    made.n_ctx = slots * SLOT_TOKENS
+    made.n_ctx = slots * int(configuration["slot_tokens"])
     made.fit_params = False
     made.cache_ram_mib = CACHE_MIB
     made.cpuparams.n_threads = made.cpuparams_batch.n_threads = int(configuration["threads"])

@@ -34,6 +34,11 @@ class Layout:
         return self.data / "run.json"
 
     @property
+    def choice(self) -> Path:
+        """The model or chat server chosen at an earlier start."""
+        return self.data / "choice.json"
+
+    @property
     def ports(self) -> Path:
         """Ports of the last start, taken again when they are free."""
         return self.data / "ports.json"

@@ -31,7 +31,8 @@ def _any_port(taken: set[int]) -> int:
             return port
 
 
-def _remembered(layout: Layout) -> dict[str, int]:
+def ports_remembered(layout: Layout) -> dict[str, int]:
+    """Ports of the last start, by part."""
     try:
         return {str(name): int(port) for name, port in json.loads(layout.ports.read_text()).items()}
     except (OSError, ValueError, AttributeError, TypeError):
@@ -46,7 +47,7 @@ def ports_choose(layout: Layout, names: tuple[str, ...], web: int | None = None)
     Raises:
         EmbeddedError: the port asked for is taken.
     """
-    before = _remembered(layout)
+    before = ports_remembered(layout)
     chosen: dict[str, int] = {}
     for name in names:
         wished = before.get(name) or (WEB_PORT if name == "web" else 0)

@@ -18,6 +18,7 @@ from app.embedded.supervisor import Supervisor
 
 WEB_SECONDS = 60.0
 INGEST_SECONDS = 60
+_LISTENERS_SECONDS = 10
 _PYTHON = (sys.executable, "-m")
 _CELERY = (*_PYTHON, "celery", "-A", "app.celery")
 # The web server first, so that answers under way can still be finished and booked.
@@ -42,12 +43,13 @@ def manage(*arguments: str) -> tuple[str, ...]:
 def web_program(product: Product) -> Program:
     """uvicorn with the ASGI application, on loopback."""
     options = f"--host 127.0.0.1 --port {product.port} --no-access-log --no-server-header --log-level warning"
-    drain = f"--timeout-graceful-shutdown {product.drain_seconds}"
+    # The application itself waits for running answers first; this is for connections that only listen.
+    drain = f"--timeout-graceful-shutdown {_LISTENERS_SECONDS}"
     return Program(
         name="web",
         argv=(*_PYTHON, "uvicorn", "app.asgi:application", *options.split(), *drain.split()),
         ready=lambda: http_ok(product.port, "/readyz"),
-        stop_seconds=product.drain_seconds + 15,
+        stop_seconds=product.drain_seconds + _LISTENERS_SECONDS + 15,
         folder=REPOSITORY,
     )
 

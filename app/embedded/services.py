@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from app.embedded import postgres, valkey
 from app.embedded.background import background
-from app.embedded.chat_model import SLOT_TOKENS, ChatModel
+from app.embedded.chat_model import SLOT_TOKENS, ChatModel, chat_ensure
 from app.embedded.children import Program
 from app.embedded.errors import EmbeddedError
+from app.embedded.outside import parts_wanted
 from app.embedded.paths import Layout
 from app.embedded.postgres_roles import roles_prepare
 from app.embedded.secrets import Secrets
@@ -27,13 +28,6 @@ T = TypeVar("T")
 SLOTS = 4
 READY_SECONDS = 90.0
 REPOSITORY = Path(__file__).resolve().parents[2]
-# By the variable that replaces it.
-PARTS = {
-    "postgres": "DATABASE_URL",
-    "valkey": "REDIS_URL",
-    "chat": "INFERENCE_URL",
-    "embedder": "EMBEDDING_URL",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +40,6 @@ class Plan:
     model: ChatModel
     threads: int
     """Of the chat server; the embedder always has one."""
-
-
-def parts_wanted(external: Mapping[str, str]) -> tuple[str, ...]:
-    """Names of the parts that no variable in `external` replaces."""
-    return tuple(name for name, variable in PARTS.items() if variable not in external)
 
 
 def http_ok(port: int, path: str, host: str = "127.0.0.1") -> bool:
@@ -86,6 +75,7 @@ def chat_program(plan: Plan) -> Program:
         "model": str(plan.model.path),
         "name": plan.model.name,
         "slots": SLOTS,
+        "slot_tokens": SLOT_TOKENS,
         "threads": plan.threads,
     }
     return _python_server("chat", "app.embedded.chat_server", configuration)
@@ -110,6 +100,16 @@ def _prepare_postgres(supervisor: Supervisor, plan: Plan) -> postgres.Cluster:
     _refuse_empty_beside_data(supervisor.layout, plan.secrets, place.cluster)
     postgres.cluster_create(place, plan.secrets)
     return postgres.Cluster(place=place, port=plan.ports["postgres"], secrets=plan.secrets)
+
+
+def _prepare_models(supervisor: Supervisor, plan: Plan, wanted: tuple[str, ...]) -> None:
+    cache, say = supervisor.layout.cache, supervisor.say
+    # Both in one go when both are missing: one lock, one download.
+    weights_ensure(
+        cache, say, chat="chat" in wanted and plan.model.is_demonstration, embedder="embedder" in wanted
+    )
+    if "chat" in wanted:
+        chat_ensure(plan.model, cache, say)
 
 
 def _refuse_empty_beside_data(layout: Layout, secrets: Secrets, cluster: Path) -> None:
@@ -140,8 +140,7 @@ def services_start(supervisor: Supervisor, plan: Plan) -> dict[str, str]:
             valkey.program(folder=folder, port=plan.ports["valkey"], password=plan.secrets.valkey_password)
         )
     if {"chat", "embedder"} & set(wanted):
-        needs = {"chat": "chat" in wanted and plan.model.is_demonstration, "embedder": "embedder" in wanted}
-        steps["weights"] = background(lambda: weights_ensure(cache, supervisor.say, **needs))
+        steps["weights"] = background(lambda: _prepare_models(supervisor, plan, wanted))
     cluster: postgres.Cluster | None = None
     if "postgres" in steps:
         cluster = _await(supervisor, steps["postgres"])

