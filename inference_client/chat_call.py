@@ -72,11 +72,16 @@ class ChatCall:
     ) -> None:
         if self._record is not None:
             return
+        limits = self._server.timeouts
+        # A server that has said its last word generates nothing more; only its numbers are still to come.
+        finished = self._parser.complete
         try:
-            if not self._server.abort_stops_billing:
-                await self._drain()
+            if finished:
+                await self._drain(limits.grace)
+            elif not self._server.abort_stops_billing:
+                await self._drain(limits.drain)
         finally:
-            self._end("stopped")
+            self._end("completed" if finished else "stopped")
 
     def __aiter__(self) -> Self:
         return self
@@ -139,9 +144,8 @@ class ChatCall:
         self._post = self._loop.create_task(sending)
         return await asyncio.shield(self._post)
 
-    async def _drain(self) -> None:
+    async def _drain(self, limit_s: float) -> None:
         """Read on, delivering nothing, for the usage block; a failure changes only what is known."""
-        limit_s = self._server.timeouts.drain
         try:
             if self._reader is None:
                 if self._post is None:

@@ -83,7 +83,10 @@ class _Body(httpx.AsyncByteStream):
         try:
             data = await self._content.readany()
         except (aiohttp.ClientError, OSError, RuntimeError) as exc:
-            raise _meaning(exc) from exc
+            # aiohttp reports a lost connection before it hands out what had arrived until then.
+            data = self._content._read_nowait(-1)  # noqa: SLF001 - there is no public way to these bytes
+            if not data:
+                raise _meaning(exc) from exc
         if not data:
             raise StopAsyncIteration
         return data

@@ -223,7 +223,7 @@ def _sizes(problem: Problem) -> tuple[int | None, int | None]:
 
 def _is_status(value: object) -> bool:
     return (isinstance(value, int) and 400 <= value < 600) or (
-        isinstance(value, str) and len(value) == 3 and value.isdigit() and value[0] in "45"
+        isinstance(value, str) and len(value) == 3 and value.isdecimal() and value[0] in "45"
     )
 
 

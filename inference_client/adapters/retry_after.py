@@ -8,7 +8,8 @@ from email.utils import parsedate_to_datetime
 from inference_client.adapters.json_tools import items, obj
 
 MAX_WAIT_S = 24 * 3600.0
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _RESETS = (
     "x-ratelimit-reset-requests",
@@ -23,7 +24,7 @@ _RESETS = (
 def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> float | None:
     """Seconds to wait by `headers` (names in lower case) and JSON `body`, or None where nothing is said."""
     millis = headers.get("retry-after-ms", "")
-    if millis.replace(".", "", 1).isdigit():
+    if _NUMBER.fullmatch(millis):
         return _bounded(float(millis) / 1000)
     for value in (headers.get("retry-after"), _retry_info(body), *(headers.get(name) for name in _RESETS)):
         wait = _seconds(value, now) if value else None
@@ -43,7 +44,7 @@ def _retry_info(body: object) -> str | None:
 
 def _seconds(value: str, now: datetime) -> float | None:
     value = value.strip()
-    if value.replace(".", "", 1).isdigit():
+    if _NUMBER.fullmatch(value):
         number = float(value)
         # Some servers name the moment instead of the wait, as seconds or milliseconds since 1970.
         if number > 1e12:

@@ -51,7 +51,11 @@ def _facts(recording: Recording, got: dict[str, Any]) -> Iterator[tuple[str, Any
     if "reasoning_chars" in expected:
         yield "reasoning", expected["reasoning_chars"], len(got["reasoning"])
     if "tool_calls" in expected:
-        yield "tool_calls", [_call(call) for call in expected["tool_calls"]], [_call(call) for call in got["tool_calls"]]
+        yield (
+            "tool_calls",
+            [_call(call) for call in expected["tool_calls"]],
+            [_call(call) for call in got["tool_calls"]],
+        )
     yield "error", bool(expected.get("error") or "error_json" in expected), got["error"] is not None
     if "usage" in expected:
         yield from _usage(expected["usage"], got)

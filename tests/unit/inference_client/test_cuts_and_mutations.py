@@ -45,7 +45,14 @@ def _read(name: str, body: bytes, cuts: tuple[int, ...]) -> tuple[Any, ...]:
     for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True):
         events += parser.feed(body[start:end])
     events += parser.flush()
-    return (events, parser.finish_raw, parser.usage(), parser.served_model, parser.upstream_id, parser.complete)
+    return (
+        events,
+        parser.finish_raw,
+        parser.usage(),
+        parser.served_model,
+        parser.upstream_id,
+        parser.complete,
+    )
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -90,7 +97,9 @@ def _mutant(body: bytes, chance: random.Random) -> bytes:
             case 1:
                 del data[at : at + chance.randrange(40)]
             case 2:
-                data[at:at] = chance.choice((b"\n\n", b'"', b"}", b"null", b"\x00", b"[", b"data: ", b"-1e999", b"{}"))
+                data[at:at] = chance.choice(
+                    (b"\n\n", b'"', b"}", b"null", b"\x00", b"[", b"data: ", b"-1e999", b"{}")
+                )
             case 3:
                 data[at:at] = data[chance.randrange(len(data) + 1) :][:60]
             case _:
@@ -100,7 +109,9 @@ def _mutant(body: bytes, chance: random.Random) -> bytes:
 
 def _corpus() -> list[tuple[str, bytes]]:
     made = [(APIS[name], _body(name)) for name in DIALECTS]
-    return made + [(r.api, r.body[:20_000]) for r in recordings() if parser_for_api(r.api, GENERIC) is not None]
+    return made + [
+        (r.api, r.body[:20_000]) for r in recordings() if parser_for_api(r.api, GENERIC) is not None
+    ]
 
 
 def test_mutated_answers_raise_nothing_and_never_hang() -> None:
@@ -132,12 +143,15 @@ def test_mutated_whole_answers_raise_nothing() -> None:
         assert parser is not None
         parser.whole(data)
         parser.usage()
-        assert isinstance(failure(chance.choice((400, 429, 500, 200)), {"retry-after": data[:9].decode("latin-1")}, data), InferenceError)
+        wait = {"retry-after": data[:9].decode("latin-1"), "retry-after-ms": data[-2:].decode("latin-1")}
+        assert isinstance(failure(chance.choice((400, 429, 500, 200)), wait, data), InferenceError)
 
 
 def test_mutated_embeddings_raise_only_our_errors() -> None:
     chance = random.Random(11)
-    corpus = [r.body[:3000] for r in recordings() if r.api == "embeddings"] or [b'{"data":[{"embedding":[1]}]}']
+    corpus = [r.body[:3000] for r in recordings() if r.api == "embeddings"] or [
+        b'{"data":[{"embedding":[1]}]}'
+    ]
     for _ in range(MUTATIONS // 4):
         data = _mutant(chance.choice(corpus), chance)
         for kind in ("openai-compatible", "ollama", "gemini"):

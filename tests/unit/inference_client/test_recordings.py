@@ -42,7 +42,17 @@ def test_replay_prints_one_line_of_json_each(capsys: pytest.CaptureFixture[str])
     paths = [str(WIRE / r.file) for r in recordings()[:3]]
     assert main(["replay", *paths]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    keys = {"file", "text", "reasoning", "tool_calls", "finish_reason", "usage", "usage_state", "served_model", "error"}
+    keys = {
+        "file",
+        "text",
+        "reasoning",
+        "tool_calls",
+        "finish_reason",
+        "usage",
+        "usage_state",
+        "served_model",
+        "error",
+    }
     assert len(lines) == 3
     assert all(keys <= line.keys() for line in lines)
 
