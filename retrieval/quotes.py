@@ -45,6 +45,7 @@ def _sentences(passages: Sequence[Passage]) -> Iterator[tuple[int, str]]:
     for number, passage in enumerate(passages, start=1):
         for piece in _END.split(passage.text):
             text = " ".join(piece.split())
-            if _LEAST <= len(text) <= _MOST and text not in seen:
+            # A question in a document is close to the one asked and answers nothing.
+            if _LEAST <= len(text) <= _MOST and text not in seen and not text.endswith(("?", "？", "؟")):
                 seen.add(text)
                 yield number, text

@@ -69,16 +69,19 @@ def reservation_settle(
     attempts: Sequence[Attempt],
     state: EndState | None = None,
     hold: Hold | None = None,
+    by_sweeper: bool = False,
 ) -> Settled:
     """Book the attempts and end the reservation, durably, in one statement. A repeat returns what was booked first.
 
     `state` None: settled when a billed attempt used anything, else released. `hold` re-creates a reservation that a
-    database crash forgot: give it whenever you have it. Errors: ReservationMissing.
+    database crash forgot: give it whenever you have it. `by_sweeper`: an assumption about a process that seems dead;
+    should it settle after all, its truth replaces the assumption by adjusting entries. Errors: ReservationMissing.
     """
     payload: dict[str, Any] = {
         "reservation_id": reservation_id,
         "attempts": [attempt_payload(attempt) for attempt in attempts],
         "state": state,
+        **({"by": "sweeper"} if by_sweeper else {}),
     }
     if hold is not None:
         payload["hold"] = hold_again_payload(hold, currency=settings.CURRENCY)

@@ -74,7 +74,9 @@ def _settle(turn: Turn, *, called: bool) -> dict[str, object] | None:
     if turn.reservation_id is None:
         return None
     if not called:
-        billing.reservation_release(reservation_id=turn.reservation_id)
+        billing.reservation_settle(
+            reservation_id=turn.reservation_id, attempts=(), state="released", by_sweeper=True
+        )
         return None
     tokens = counter(turn.estimate.get("tokenizer", "o200k_base"))
     given = turn.estimate["input_tokens"]["total"]["expected"]
@@ -90,7 +92,9 @@ def _settle(turn: Turn, *, called: bool) -> dict[str, object] | None:
         tokenizer=tokens.name,
         error="ProcessDied",
     )
-    settled = billing.reservation_settle(reservation_id=turn.reservation_id, attempts=(attempt,))
+    settled = billing.reservation_settle(
+        reservation_id=turn.reservation_id, attempts=(attempt,), by_sweeper=True
+    )
     return {
         "input_tokens": settled.input_tokens,
         "output_tokens": settled.output_tokens,

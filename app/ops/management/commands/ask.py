@@ -5,25 +5,25 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from app.accounts.models import User
 from app.accounts.selectors import Caller, caller_by_user
 from app.chat.asking import ask_in_conversation
 from app.chat.events import TurnEvent
+from app.chat.heartbeat import beat
 from app.chat.models import Conversation
 from app.chat.runs import runs
 from app.chat.turn import take_turn
 from app.chat.types import Ask
-from app.common.errors import AppError
 from app.common.models import uuid7
 from app.gate.clients import client_close
-from retrieval.errors import RetrievalError
+from app.ops.told import ToldCommand
 from retrieval.selectors import collection_named, collections_readable
 from retrieval.types import Viewer
 
 
-class Command(BaseCommand):
+class Command(ToldCommand):
     """Streams the answer, then names its sources and its price."""
 
     help = __doc__
@@ -38,17 +38,15 @@ class Command(BaseCommand):
             "--as", dest="email", help="the person who asks; default: the first administrator"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            ask = _gather(options)
-        except (AppError, RetrievalError) as exc:
-            raise CommandError(exc.message) from exc
-        failed = asyncio.run(self._run(ask))
-        if failed:
+    def act(self, **options: Any) -> None:
+        if failed := asyncio.run(self._run(_gather(options))):
             raise CommandError(failed)
 
     async def _run(self, ask: Ask) -> str | None:
-        run = runs().start(ask.turn_id, lambda run: take_turn(ask, run), replayable=False)
+        here = runs()
+        # Without a pulse the sweeper would take this process for dead and end the turn.
+        pulse = asyncio.ensure_future(beat(here))
+        run = here.start(ask.turn_id, lambda run: take_turn(ask, run), replayable=await here.store.probe())
         sources: list[dict[str, Any]] = []
         try:
             async for batch in run.log.follow():
@@ -59,6 +57,8 @@ class Command(BaseCommand):
             if run.task is not None:
                 await run.task
         finally:
+            pulse.cancel()
+            await here.store.drained()
             await client_close()
         return run.failure.message if run.failure else None
 

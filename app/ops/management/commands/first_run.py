@@ -4,31 +4,32 @@ import json
 import time
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandParser
 
-from app.ops.first_run import EmptyDatabase, handbook_waiting, prepare
+from app.ops.first_run import handbook_waiting, prepare
+from app.ops.told import ToldCommand
 from retrieval.tasks import document_ingest
 
 
-class Command(BaseCommand):
+class Command(ToldCommand):
     """Safe to repeat; prints a password or key only when it was made just now."""
 
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--accept-empty", action="store_true", help="begin anew beside documents that are here"
+        )
         parser.add_argument("--json", action="store_true", help="one JSON line instead of words")
         parser.add_argument(
             "--wait", type=float, metavar="SECONDS", help="only wait until the handbook can be searched"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def act(self, **options: Any) -> None:
         if options["wait"] is not None:
             self._wait(options["wait"])
             return
-        try:
-            made = prepare(accept_empty=options["accept_empty"])
-        except EmptyDatabase as exc:
-            raise CommandError(exc.message) from exc
+        made = prepare(accept_empty=options["accept_empty"])
         for document in handbook_waiting():
             document_ingest.delay(str(document.id))
         if options["json"]:

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from app.accounts.models import User
 from app.accounts.selectors import caller_by_user
+from app.ops.told import ToldCommand
 from retrieval.errors import RetrievalError
 from retrieval.models import Collection, Document
 from retrieval.selectors import collection_named
@@ -14,7 +15,7 @@ from retrieval.services import collection_create, document_create, document_inge
 from retrieval.types import Viewer
 
 
-class Command(BaseCommand):
+class Command(ToldCommand):
     """Reads, chunks and embeds here and now, a line a file; one bad file never stops the others."""
 
     help = __doc__
@@ -26,7 +27,7 @@ class Command(BaseCommand):
             "--as", dest="email", help="the person who uploads; default: the first administrator"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def act(self, **options: Any) -> None:
         user = _person(options["email"])
         caller = caller_by_user(user)
         principal = f"user:{user.id}"
