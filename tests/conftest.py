@@ -15,6 +15,7 @@ from rest_framework.test import APIClient
 
 from app.accounts.models import Team, User
 from app.accounts.selectors import Caller, caller_by_user
+from app.billing.services import bootstrap_defaults
 from app.catalog.selectors import Target, targets_named
 from app.chat import asking
 from app.common.redis_door import sync_redis
@@ -105,7 +106,9 @@ def client_for() -> Callable[[IssuedKey | str], APIClient]:
 
 @pytest.fixture
 def chat_target(db: None) -> Target:
-    """The real chat server as a priced deployment, with the embedding server beside it."""
+    """The real chat server as a priced deployment, with the embedding server beside it, and the default budgets."""
+    # Tests with real transactions empty every table, also what a migration put there.
+    bootstrap_defaults()
     embedding_deployment_make()
     return targets_named(chat_deployment_make().public_name)[0]
 

@@ -1,0 +1,71 @@
+"""search/: rights, bad input, who pays."""
+
+import pytest
+
+from app.billing.selectors import spend
+from app.catalog.models import Backend
+from retrieval.services import document_ingest
+from tests.factories import collection_make, document_make, user_make
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SEARCH = "/api/v1/search/"
+
+
+@pytest.fixture
+def client(client_for, api_key):
+    return client_for(api_key)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "query"),
+        ({"query": ""}, "query"),
+        ({"query": "  "}, "query"),
+        ({"query": "x" * 8001}, "query"),
+        ({"query": "pumps", "limit": 0}, "limit"),
+        ({"query": "pumps", "limit": 51}, "limit"),
+        ({"query": "pumps", "collections": ["x"]}, "collections"),
+    ],
+)
+def test_a_wrong_field_is_named(client, body, field):
+    answer = client.post(SEARCH, body, format="json")
+    assert answer.status_code == 422
+    assert field in answer.json()["error"]["detail"]["fields"]
+
+
+def test_a_foreign_collection_is_not_found_and_named_by_its_id_alone(client, chat_target):
+    stranger = user_make()
+    foreign = collection_make(team=stranger.default_team, user=stranger)
+    answer = client.post(SEARCH, {"query": "pumps", "collections": [str(foreign.pk)]}, format="json")
+    assert answer.status_code == 404
+    assert str(foreign.pk) in answer.json()["error"]["message"]
+    assert foreign.name not in answer.content.decode()
+
+
+def test_an_empty_list_of_collections_finds_nothing_and_costs_nothing(client, chat_target):
+    answer = client.post(SEARCH, {"query": "pumps", "collections": []}, format="json")
+    assert answer.json() == {"items": [], "next": None}
+    assert spend(group_by="kind") == []
+
+
+def test_the_embedding_of_the_query_is_booked_to_the_team(client, user, team, chat_target, originals_dir):
+    _ready(user, team)
+    assert client.post(SEARCH, {"query": "pumps"}, format="json").status_code == 200
+    (row,) = spend(group_by="kind", account_id=user.account_id)
+    assert (row.group, row.price > 0, row.requests) == ("embedding", True, 0)
+
+
+def test_without_the_embedder_the_answer_names_it(client, user, team, chat_target, originals_dir):
+    _ready(user, team)
+    Backend.objects.filter(name="Test embedding server").update(base_url="http://127.0.0.1:1/v1")
+    answer = client.post(SEARCH, {"query": "pumps"}, format="json")
+    assert answer.status_code == 503
+    error = answer.json()["error"]
+    assert (error["code"], error["detail"]["part"]) == ("embedder_unavailable", "embedder")
+
+
+def _ready(user, team):
+    """One real document to be found, so that a search has a space to search in."""
+    document = document_make(collection=collection_make(team=team, user=user), content=b"The pump is blue.")
+    assert document_ingest(document.pk) == "ready"
