@@ -106,9 +106,14 @@ def static_stamp() -> str:
     return state.hexdigest()
 
 
-def first_run(supervisor: Supervisor, *arguments: str) -> dict[str, str]:
+def handbook_wait(supervisor: Supervisor) -> Callable[[], str]:
+    """Begin to wait until the first question can be answered: the handbook is searchable, or a minute is over."""
+    return supervisor.begin("handbook", manage("first_run", "--wait", str(INGEST_SECONDS)))
+
+
+def first_run(supervisor: Supervisor) -> dict[str, str]:
     """`manage.py first_run --json`: makes what an empty installation needs; its one line of JSON."""
-    output = supervisor.run("first_run", manage("first_run", "--json", *arguments))
+    output = supervisor.run("first_run", manage("first_run", "--json"))
     lines = [line for line in output.splitlines() if line.startswith("{")]
     try:
         found = json.loads(lines[-1]) if lines else {}

@@ -13,10 +13,10 @@ from app.embedded.outside import parts_wanted
 from app.embedded.paths import Layout, write_private
 from app.embedded.ports import ports_choose
 from app.embedded.product import (
-    INGEST_SECONDS,
     STOP_ORDER,
     Product,
     first_run,
+    handbook_wait,
     migrate,
     product_start,
     product_wait,
@@ -113,8 +113,9 @@ def _product(supervisor: Supervisor, options: Options, plan: Plan, settings: Map
             f"administrator: {secrets.admin_email}, password (shown once): {secrets.admin_password}"
         )
     services_wait(supervisor, plan)
+    handbook_ready = handbook_wait(supervisor)
     product_wait(supervisor, product)
-    first_run(supervisor, "--wait", str(INGEST_SECONDS))
+    handbook_ready()
     return secrets
 
 
