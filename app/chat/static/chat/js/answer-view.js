@@ -48,7 +48,8 @@ export class AnswerView {
   }
 
   cite(root) {
-    if (this.answer.sources.length) decorate(root, this.answer.sources, this.open);
+    // Without a search, [1] is the model's own writing and stays.
+    if (this.answer.sources.length || this.asked.length) decorate(root, this.answer.sources, this.open);
   }
 
   /** Bring the page in line with the answer after one event. */

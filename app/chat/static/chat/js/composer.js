@@ -53,12 +53,12 @@ export function focus() {
 export function showProblem(error, retry = null) {
   const actions = retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, "Try again")) : null;
   problem.replaceChildren(h("div", { class: error.status === 402 || error.status === 429 ? "callout warn" : "callout bad" },
-    icon("alert"), h("div", { class: "grow" }, h("p", {}, error.message), limitLine(error.detail), actions)));
+    icon("alert"), h("div", { class: "grow" }, h("p", {}, error.message), limitLine(error), actions)));
   problem.hidden = false;
 }
 
-function limitLine(detail) {
-  if (!detail?.resets_at) return null;
+function limitLine({ detail, message }) {
+  if (!detail?.resets_at || /\breset/i.test(message)) return null;
   const when = new Date(detail.resets_at);
   return h("p", { class: "muted" }, `It resets on ${when.toLocaleString("en-GB", { day: "numeric", month: "long", hour: "2-digit", minute: "2-digit", timeZoneName: "short" })}.`);
 }

@@ -38,8 +38,8 @@ function remaining(limit, currency) {
 
 function refusal(limit, currency) {
   if (!limit) return "This does not fit a limit. The server will say which one.";
-  const reset = limit.resets_at ? ` It resets on ${day(limit.resets_at)}.` : "";
-  return `${limit.name}: ${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} left, not enough for this question.${reset}`;
+  const reset = limit.resets_at ? `; resets on ${day(limit.resets_at)}` : "";
+  return `Not enough left: ${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} (${limit.name}${reset})`;
 }
 
 function drawLine(estimate) {
@@ -51,7 +51,8 @@ function drawLine(estimate) {
   line.className = "meter-line num";
   if (estimate.verdict === "refused") {
     line.classList.add("bad");
-    line.replaceChildren(h("span", {}, refusal(tight, currency)));
+    const words = refusal(tight, currency);
+    line.replaceChildren(h("span", { title: words }, words));
     return;
   }
   line.replaceChildren(...[
