@@ -19,6 +19,8 @@ SMALLEST_OUTPUT_TOKENS = 64
 DEFAULT_PASSAGE_BUDGET = 1600
 PASSAGE_SHARE = 0.6
 """At most this share of the free window goes to passages, so that history is not squeezed out."""
+WINDOW_SHARE = 0.25
+"""And at most this share of the whole window: a small window mostly belongs to a small server, slow to read much."""
 
 Count = Callable[[str], int]
 
@@ -124,7 +126,7 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
     notices: list[dict[str, Any]] = []
     if free is not None:
         free, output = _room_for_answer(free, output, window or 0, fixed + draft, notices)
-    passages = _passage_budget(free) if searches else 0
+    passages = _passage_budget(free, window) if searches else 0
     left = None if free is None else free - passages
     kept, spent = _fit_history(count, history, left)
     left_out: tuple[str, ...] = ()
@@ -176,8 +178,10 @@ def _room_for_answer(
     return 0, free
 
 
-def _passage_budget(free: int | None) -> int:
-    return DEFAULT_PASSAGE_BUDGET if free is None else min(DEFAULT_PASSAGE_BUDGET, int(free * PASSAGE_SHARE))
+def _passage_budget(free: int | None, window: int | None) -> int:
+    if free is None or window is None:
+        return DEFAULT_PASSAGE_BUDGET
+    return min(DEFAULT_PASSAGE_BUDGET, int(free * PASSAGE_SHARE), int(window * WINDOW_SHARE))
 
 
 def _fit_history(count: Count, history: Sequence[Pair], room: int | None) -> tuple[int, int]:

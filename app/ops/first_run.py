@@ -104,6 +104,8 @@ def servers_prepare() -> None:
             public_name=name,
             price_key=f"chat/{name}",
             context_window=settings.INFERENCE_CONTEXT_WINDOW or None,
+            # The demonstration model loses its thread soon; a short answer is the better one.
+            max_output_tokens=200 if settings.INFERENCE_IS_DEMONSTRATION else 1024,
             slots=settings.INFERENCE_SLOTS,
             is_demonstration=settings.INFERENCE_IS_DEMONSTRATION,
             priority=10 if external else 0,
