@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -25,6 +26,7 @@ PARAMETERS = [
 ]
 
 
+@cache
 def listed(item: type[serializers.Serializer[Any]], name: str) -> serializers.Serializer[Any]:
     """The serializer of a page of `item`, for the schema."""
     fields = {

@@ -119,7 +119,7 @@ def _operation(operation_id: str, tag: str, summary: str, **rest: Any) -> dict[s
         "operationId": operation_id,
         "tags": [tag],
         "summary": summary,
-        "security": [{"apiKey": []}, {"session": []}],
+        "security": [{"apiKey": []}, {"cookieAuth": []}],
     } | rest
 
 

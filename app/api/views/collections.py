@@ -31,7 +31,7 @@ class CollectionOutput(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(choices=["library", "conversation"])
     document_count = serializers.IntegerField()
     verbs = serializers.ListField(
-        child=serializers.ChoiceField(choices=VERBS), help_text="What I may do with it."
+        child=serializers.CharField(), help_text="What I may do: read, write, manage."
     )
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
