@@ -47,9 +47,7 @@ def test_a_model_whose_last_turn_failed_says_so(client_for, api_key, user, team,
 
 @pytest.mark.parametrize(("allowed", "count"), [(None, 1), ([], 0), (["another"], 0)])
 def test_a_key_sees_only_the_models_it_may_use(client_for, user, team, chat_target, allowed, count):
-    _, plain = key_create(
-        name="k", team_id=team.id, user_id=user.id, scopes=["read"], models_allowed=allowed
-    )
+    _, plain = key_create(name="k", team_id=team.id, user_id=user.id, scopes=["read"], models_allowed=allowed)
     assert len(client_for(plain).get("/api/v1/models/").json()["items"]) == count
 
 

@@ -44,7 +44,9 @@ def test_a_key_of_a_team_is_no_person(client_for, team):
     assert [t["role"] for t in answer["teams"]] == ["member"]
 
 
-@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer nonsense", "Basic dXNlcjpwYXNz", "bearer tsr_x"])
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", "Bearer nonsense", "Basic dXNlcjpwYXNz", "bearer tsr_x"]
+)
 def test_without_a_valid_key_nobody_gets_in(header):
     client = APIClient()
     if header is not None:

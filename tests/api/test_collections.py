@@ -24,14 +24,23 @@ def test_a_collection_is_made_found_changed_and_removed(client_for, api_key, tea
     assert made.json()["verbs"] == ["read", "write", "manage"]
     assert [item["id"] for item in client.get(COLLECTIONS).json()["items"]] == [identity]
     changed = client.patch(f"{COLLECTIONS}{identity}/", {"name": "Manual"}, format="json").json()
-    assert (changed["name"], changed["level"], changed["description"]) == ("Manual", "private", "All about pumps")
+    assert (changed["name"], changed["level"], changed["description"]) == (
+        "Manual",
+        "private",
+        "All about pumps",
+    )
     assert client.delete(f"{COLLECTIONS}{identity}/").status_code == 204
     assert client.get(f"{COLLECTIONS}{identity}/").status_code == 404
 
 
 @pytest.mark.parametrize(
     ("body", "field"),
-    [({"name": ""}, "name"), ({"name": "   "}, "name"), ({"level": "secret"}, "level"), ({"team": "x"}, "team")],
+    [
+        ({"name": ""}, "name"),
+        ({"name": "   "}, "name"),
+        ({"level": "secret"}, "level"),
+        ({"team": "x"}, "team"),
+    ],
 )
 def test_a_wrong_field_is_named(client_for, api_key, body, field):
     answer = _make(client_for(api_key), **body)
@@ -48,7 +57,11 @@ def test_a_name_is_taken_once_a_team(client_for, api_key):
 
 @pytest.mark.parametrize(
     ("role", "verbs", "patch"),
-    [(Role.VIEWER, ["read"], 403), (Role.MEMBER, ["read", "write"], 403), (Role.ADMIN, ["read", "write", "manage"], 200)],
+    [
+        (Role.VIEWER, ["read"], 403),
+        (Role.MEMBER, ["read", "write"], 403),
+        (Role.ADMIN, ["read", "write", "manage"], 200),
+    ],
 )
 def test_the_role_in_the_team_decides_what_one_may_do(client_for, role, verbs, patch):
     owner = user_make()
@@ -82,7 +95,10 @@ def test_a_list_goes_on_where_the_page_before_ended(client_for, api_key, user, t
     assert seen == made[::-1]
 
 
-@pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "201"}, {"limit": "ten"}, {"limit": "²"}, {"cursor": "!"}, {"cursor": "abc"}])
+@pytest.mark.parametrize(
+    "query",
+    [{"limit": "0"}, {"limit": "201"}, {"limit": "ten"}, {"limit": "²"}, {"cursor": "!"}, {"cursor": "abc"}],
+)
 def test_a_page_that_cannot_be_is_refused(client_for, api_key, query):
     answer = client_for(api_key).get(COLLECTIONS, query)
     assert answer.status_code == 422
@@ -113,7 +129,9 @@ def test_a_grant_opens_a_collection_to_another_team_and_closes_it_again(client_f
     assert outside.get(path).status_code == 404
 
 
-@pytest.mark.parametrize("body", [{"principal": "everyone", "verb": "read"}, {"principal": "team:x", "verb": "own"}, {}])
+@pytest.mark.parametrize(
+    "body", [{"principal": "everyone", "verb": "read"}, {"principal": "team:x", "verb": "own"}, {}]
+)
 def test_a_grant_that_cannot_be_is_refused(client_for, api_key, user, team, body):
     collection = collection_make(team=team, user=user)
     answer = client_for(api_key).put(f"{COLLECTIONS}{collection.pk}/grants/", body, format="json")

@@ -87,7 +87,12 @@ def test_a_key_limited_to_models_cannot_choose_another(client_for, user, team):
 
 @pytest.mark.parametrize(
     ("before", "after", "status"),
-    [("public", "private", 200), ("internal", "internal", 200), ("private", "internal", 422), ("internal", "public", 422)],
+    [
+        ("public", "private", 200),
+        ("internal", "internal", 200),
+        ("private", "internal", 422),
+        ("internal", "public", 422),
+    ],
 )
 def test_the_level_is_never_lowered(client, user, team, before, after, status):
     row = conversation_make(user=user, team=team, level=before)
@@ -179,7 +184,10 @@ def test_sources_are_shown_as_sent_in_the_order_of_their_numbers(client, user, t
     for number in (2, 1):
         passage_make(turn=turn, collection=collection, number=number)
     items = client.get(f"/api/v1/turns/{turn.id}/sources/").json()["items"]
-    assert [(s["n"], s["cited"], s["page"], s["readable"]) for s in items] == [(1, True, 2, True), (2, False, 2, True)]
+    assert [(s["n"], s["cited"], s["page"], s["readable"]) for s in items] == [
+        (1, True, 2, True),
+        (2, False, 2, True),
+    ]
     assert items[0]["text"] == "Passage 1 of the document."
     answer = client.get(f"{CONVERSATIONS}{conversation.id}/messages/").json()["items"][0]
     assert answer["sources"] == items
@@ -195,14 +203,20 @@ def test_a_source_that_may_not_be_read_any_more_is_blank(client, user, team, con
     passage_make(turn=turn, collection=foreign, number=1, text="hidden words of theirs")
     passage_make(turn=turn, collection=own, number=2)
     grant_set(collection=foreign, principal=f"user:{user.id}", verb="read", created_by=f"user:{owner.id}")
-    paths = [f"/api/v1/turns/{turn.id}/", f"/api/v1/turns/{turn.id}/sources/", f"{CONVERSATIONS}{conversation.id}/messages/"]
+    own_paths = [f"/api/v1/turns/{turn.id}/", f"/api/v1/turns/{turn.id}/sources/"]
+    paths = [*own_paths, f"{CONVERSATIONS}{conversation.id}/messages/"]
     for path in paths:
         assert "hidden words of theirs" in client.get(path).content.decode()
     grant_set(collection=foreign, principal=f"user:{user.id}", verb=None, created_by=f"user:{owner.id}")
     for path in paths:
         assert "hidden words" not in client.get(path).content.decode()
     blank, shown = client.get(f"/api/v1/turns/{turn.id}/sources/").json()["items"]
-    assert (blank["readable"], blank["reason"], blank["text"], blank["page"]) == (False, "no_access", "", None)
+    assert (blank["readable"], blank["reason"], blank["text"], blank["page"]) == (
+        False,
+        "no_access",
+        "",
+        None,
+    )
     assert blank["n"] == 1
     assert shown["readable"]
 

@@ -15,13 +15,13 @@ from retrieval.models import Document, Status
 from retrieval.services import document_ingest
 from tests.factories import (
     collection_make,
+    conversation_make,
     document_make,
     document_ready_make,
     key_make,
     passage_make,
-    turn_make,
-    conversation_make,
     team_make,
+    turn_make,
     user_make,
 )
 
@@ -63,7 +63,12 @@ def test_an_upload_is_kept_queued_and_told_to_the_worker(
         answer = _upload(client, path)
     assert answer.status_code == 202
     shown = answer.json()
-    assert (shown["status"], shown["name"], shown["size"], shown["warning"]) == ("queued", "pumps.txt", len(TEXT), None)
+    assert (shown["status"], shown["name"], shown["size"], shown["warning"]) == (
+        "queued",
+        "pumps.txt",
+        len(TEXT),
+        None,
+    )
     assert answer["Location"] == f"/api/v1/documents/{shown['id']}/"
     assert client.get(answer["Location"]).json()["collection_id"] == str(collection.pk)
     assert _queued(broker) == [shown["id"]]
@@ -86,7 +91,9 @@ def test_the_same_bytes_are_the_same_document(client, path):
 
 def test_a_failed_document_is_tried_again_by_its_next_upload(client, path):
     identity = _upload(client, path).json()["id"]
-    Document.objects.update(status=Status.FAILED, error_step="parsing", error_code="damaged", error_message="Bad.")
+    Document.objects.update(
+        status=Status.FAILED, error_step="parsing", error_code="damaged", error_message="Bad."
+    )
     again = _upload(client, path)
     assert (again.status_code, again.json()["id"], again.json()["status"]) == (200, identity, "queued")
 
@@ -118,8 +125,16 @@ def test_an_upload_far_over_the_limit_is_refused_by_its_announced_length(client,
     [
         (lambda client, path: client.post(path, {}, format="multipart"), 422, "invalid"),
         (lambda client, path: client.post(path, {"file": "text"}, format="multipart"), 422, "invalid"),
-        (lambda client, path: client.post(path, {"file": "text"}, format="json"), 415, "unsupported_media_type"),
-        (lambda client, path: client.generic("POST", path, "x", content_type="multipart/form-data"), 400, "malformed"),
+        (
+            lambda client, path: client.post(path, {"file": "text"}, format="json"),
+            415,
+            "unsupported_media_type",
+        ),
+        (
+            lambda client, path: client.generic("POST", path, "x", content_type="multipart/form-data"),
+            400,
+            "malformed",
+        ),
     ],
 )
 def test_a_request_without_a_file_is_refused(client, path, send, status, code):
@@ -209,7 +224,8 @@ def test_a_new_version_keeps_the_id(client, collection):
         file = io.BytesIO(content)
         file.name = "pumps2.txt"
         answer = client.put(path, {"file": file}, format="multipart")
-        assert (answer.status_code, answer.json()["version"], answer.json()["id"]) == (status, version, str(document.pk))
+        shown = answer.json()
+        assert (answer.status_code, shown["version"], shown["id"]) == (status, version, str(document.pk))
 
 
 def test_a_removed_document_is_gone_and_what_was_sent_of_it_stays(client, user, team, collection):
@@ -229,7 +245,9 @@ def test_what_was_uploaded_is_read_and_found(client, path, chat_target, team):
     shown = client.get(f"/api/v1/documents/{identity}/").json()
     assert (shown["status"], shown["progress"], shown["error"]) == ("ready", 1.0, None)
     assert shown["chunk_count"] >= 1
-    found = client.post("/api/v1/search/", {"query": "How much does the blue pump deliver?"}, format="json").json()
+    found = client.post(
+        "/api/v1/search/", {"query": "How much does the blue pump deliver?"}, format="json"
+    ).json()
     assert found["items"][0]["document_id"] == identity
     assert "forty litres" in found["items"][0]["text"]
     (page,) = client.get(f"/api/v1/documents/{identity}/text/").json()["items"]

@@ -1,6 +1,7 @@
 """The same key with the same body gives the same result, once."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from tests.factories import key_make
 
 pytestmark = pytest.mark.django_db
 CONVERSATIONS = "/api/v1/conversations/"
-OWNER = {"owner": "user:1", "key": "k"}
+OWNER: dict[str, Any] = {"owner": "user:1", "key": "k"}
 
 
 def _post(client, body, key="key-1", path=CONVERSATIONS):
@@ -92,7 +93,12 @@ def test_a_claim_is_new_once_and_then_running_and_then_finished():
     assert (again.is_new, again.is_running, again.resource_id) == (False, True, turn_id)
     idempotency_finish(**OWNER, status=202, response={"id": "x"})
     done = idempotency_claim(**OWNER, fingerprint="f")
-    assert (done.is_running, done.status, done.response, done.resource_id) == (False, 202, {"id": "x"}, turn_id)
+    assert (done.is_running, done.status, done.response, done.resource_id) == (
+        False,
+        202,
+        {"id": "x"},
+        turn_id,
+    )
     with pytest.raises(InvalidInput) as caught:
         idempotency_claim(**OWNER, fingerprint="g")
     assert caught.value.name == "idempotency_key_reused"

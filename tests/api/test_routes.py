@@ -76,7 +76,9 @@ def test_the_unknown_and_the_foreign_look_the_same(client_for, api_key, original
     assert answers[0][0] == 404 or method in {"post", "put"}
 
 
-@pytest.mark.parametrize("pattern", [p for p in urls.urlpatterns if getattr(p, "name", None)], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "pattern", [p for p in urls.urlpatterns if getattr(p, "name", None)], ids=lambda p: p.name
+)
 def test_every_post_takes_an_idempotency_key(pattern):
     view = getattr(pattern.callback, "cls", None)
     post = getattr(view, "create", None) or getattr(view, "post", None)
@@ -107,7 +109,9 @@ def test_a_method_that_a_route_does_not_take_is_named(client_for, api_key):
         ("title=x", "text/csv", 415, "unsupported_media_type"),
     ],
 )
-def test_a_body_that_cannot_be_read_is_refused_with_its_reason(client_for, api_key, body, content_type, status, code):
+def test_a_body_that_cannot_be_read_is_refused_with_its_reason(
+    client_for, api_key, body, content_type, status, code
+):
     answer = client_for(api_key).generic("POST", "/api/v1/conversations/", body, content_type=content_type)
     assert answer.status_code == status
     assert answer.json()["error"]["code"] == code

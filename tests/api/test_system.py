@@ -1,5 +1,7 @@
 """Health, metrics and the documentation pages."""
 
+from typing import Any
+
 import pytest
 import redis
 from django.db import connection
@@ -107,8 +109,10 @@ def test_metrics_are_for_this_machine_staff_and_the_token(settings, where, beare
         "staff": key_make(user=staff, team=staff.default_team, scopes=("staff",)).plain,
         "person": key_make(user=person, team=person.default_team).plain,
     }
-    headers = {"HTTP_AUTHORIZATION": f"Bearer {keys.get(bearer, bearer)}"} if bearer else {}
-    assert APIClient().get("/metrics", **where, **headers).status_code == status
+    headers: dict[str, Any] = where | (
+        {"HTTP_AUTHORIZATION": f"Bearer {keys.get(bearer, bearer)}"} if bearer else {}
+    )
+    assert APIClient().get("/metrics", **headers).status_code == status
 
 
 @pytest.mark.django_db
@@ -134,7 +138,9 @@ def test_metrics_say_unknown_without_the_broker(broker_away):
 def test_the_documentation_loads_only_what_is_ours():
     page = APIClient().get("/api/v1/docs/")
     assert page.status_code == 200
-    assert "http://" not in page.content.decode().replace("http://testserver", "").replace("http://www.w3.org", "")
+    assert "http://" not in page.content.decode().replace("http://testserver", "").replace(
+        "http://www.w3.org", ""
+    )
     assert "https://" not in page.content.decode()
     assert "script-src 'self'" in page["Content-Security-Policy"]
     assert "<script>" not in page.content.decode()

@@ -65,7 +65,9 @@ def test_nothing_spent_is_zero_and_not_unknown(client_for, api_key):
 
 
 @pytest.mark.parametrize("group_by", ["day", "team", "person", "key", "model", "deployment", "kind"])
-def test_sums_by_any_group_have_names_for_people(client_for, api_key, user, team, chat_target, spent, group_by):
+def test_sums_by_any_group_have_names_for_people(
+    client_for, api_key, user, team, chat_target, spent, group_by
+):
     spent(api_key)
     (item,) = client_for(api_key).get(USAGE, {"group_by": group_by}).json()["items"]
     names = {
@@ -126,7 +128,14 @@ def test_the_last_day_is_counted_whole(client_for, api_key, spent):
 
 @pytest.mark.parametrize(
     "query",
-    [{"from": "yesterday"}, {"to": "2026-13-01"}, {"tz": "Mars/Base"}, {"group_by": "mood"}, {"team": "x"}, {"all": "maybe"}],
+    [
+        {"from": "yesterday"},
+        {"to": "2026-13-01"},
+        {"tz": "Mars/Base"},
+        {"group_by": "mood"},
+        {"team": "x"},
+        {"all": "maybe"},
+    ],
 )
 def test_a_question_that_cannot_be_answered_names_its_field(client_for, api_key, query):
     answer = client_for(api_key).get(USAGE, query)
