@@ -9,9 +9,10 @@ from typing import Self
 from inference_client.adapters.base import Parser, WireRequest
 from inference_client.adapters.failures import MAX_ERROR_BYTES, failure
 from inference_client.answer import AnswerReader
+from inference_client.connector import Sending
 from inference_client.errors import BrokenStream, InferenceError, MalformedAnswer, TimedOut
 from inference_client.records import Progress, record_of
-from inference_client.transport import Reply, Sending, Transport, read_all
+from inference_client.transport import Reply, Transport, read_all
 from inference_client.types import CallRecord, Event, Outcome, Server, Usage
 
 _ERROR_BODY_S = 10.0

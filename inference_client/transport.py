@@ -1,9 +1,9 @@
 """The one place that speaks HTTP: httpx's API over aiohttp's sockets.
 
 httpx's own transport leaks pool slots when a request is cancelled while it connects, and costs two to four
-times as much per chunk. `httpx-aiohttp` has neither fault, but names errors in ways that would make a caller
-pay twice (a POST the server read and dropped becomes a ConnectTimeout). `StrictTransport` keeps its sockets
-and gives every fault the name httpx itself gives it.
+times as much per chunk. The package `httpx-aiohttp` has neither fault, but names errors in ways that would make
+a caller pay twice (a POST the server read and dropped becomes a ConnectTimeout). `StrictTransport` stands on the
+same sockets and gives every fault the name httpx itself gives it.
 
 Two of httpx's time limits have no counterpart here. There is no pool limit, because there is no pool queue:
 how many calls a server gets at once is the limiter's business. There is no write limit; a body that the
@@ -11,62 +11,22 @@ server will not take runs into the caller's limit for the first byte.
 """
 
 import asyncio
+import ssl
 from collections.abc import Mapping
-from contextvars import ContextVar
+from functools import cache
 from typing import NoReturn
-from weakref import WeakSet
 
 import aiohttp
 import httpx
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
-from aiohttp.tracing import Trace
-from httpx_aiohttp import AiohttpTransport
 from yarl import URL
 
+from inference_client.connector import NotingConnector, Sending, current_sending
 from inference_client.errors import BrokenStream, MalformedAnswer, Unreachable
 
 KEEPALIVE_S = 2.0
 MAX_HEADER_BYTES = 64 * 1024
 _USER_AGENT = "tessera-inference-client"
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
-
-
-class Sending:
-    """How far a request has come; the transport writes it, the caller reads it after a failure."""
-
-    __slots__ = ("connected", "reused")
-
-    def __init__(self) -> None:
-        self.connected = False
-        """A connection was there, so the server may have seen the request."""
-        self.reused = False
-        """That connection had served an earlier request."""
-
-
-_sending: ContextVar[Sending | None] = ContextVar("inference_client_sending", default=None)
-
-
-class _Connector(aiohttp.TCPConnector):
-    """Notes on the current `Sending` when a connection is there, and whether it is a used one."""
-
-    def __init__(self, **options: object) -> None:
-        super().__init__(**options)  # type: ignore[arg-type]
-        self._used: WeakSet[ResponseHandler] = WeakSet()
-
-    async def connect(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the base class's name
-    ) -> Connection:
-        connection = await super().connect(req, traces, timeout)
-        sending, protocol = _sending.get(), connection.protocol
-        if sending is not None and protocol is not None:
-            sending.connected = True
-            sending.reused = protocol in self._used
-            self._used.add(protocol)
-        return connection
 
 
 class _Body(httpx.AsyncByteStream):
@@ -102,7 +62,7 @@ class _Body(httpx.AsyncByteStream):
         self.close()
 
 
-class StrictTransport(AiohttpTransport):
+class StrictTransport(httpx.AsyncBaseTransport):
     """aiohttp's sockets with httpx's meaning of every error.
 
     A POST on a used connection that the server closed before it sent one byte is sent once more: the server
@@ -110,16 +70,16 @@ class StrictTransport(AiohttpTransport):
     """
 
     def __init__(self, *, keepalive_s: float = KEEPALIVE_S) -> None:
-        super().__init__(limits=httpx.Limits(max_connections=None, keepalive_expiry=keepalive_s))
+        self._keepalive_s = keepalive_s
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         sending: Sending = request.extensions.get("sending") or Sending()
-        token = _sending.set(sending)
+        token = current_sending.set(sending)
         try:
             response = await self._request(request, sending)
         finally:
-            _sending.reset(token)
+            current_sending.reset(token)
         return httpx.Response(
             response.status,
             headers=response.raw_headers,
@@ -156,10 +116,11 @@ class StrictTransport(AiohttpTransport):
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=timeout.get("connect"), sock_read=timeout.get("read")
             ),
+            ssl=_trust() if request.url.scheme == "https" else True,
         )
 
     def _new_session(self) -> aiohttp.ClientSession:
-        connector = _Connector(limit=0, keepalive_timeout=self.limits.keepalive_expiry, ssl=self.ssl_context)
+        connector = NotingConnector(limit=0, keepalive_timeout=self._keepalive_s)
         return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -167,6 +128,12 @@ class StrictTransport(AiohttpTransport):
             max_line_size=MAX_HEADER_BYTES,
             max_field_size=MAX_HEADER_BYTES,
         )
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """The certificates httpx trusts; reading them takes longer than a call."""
+    return httpx.create_ssl_context()
 
 
 def _closed_unread(exc: Exception) -> bool:
@@ -183,6 +150,7 @@ def _meaning(exc: Exception) -> httpx.TransportError:
         (aiohttp.ClientProxyConnectionError, httpx.ProxyError),
         (aiohttp.ClientConnectorError, httpx.ConnectError),
         (aiohttp.InvalidURL, httpx.UnsupportedProtocol),
+        (aiohttp.NonHttpUrlClientError, httpx.UnsupportedProtocol),
         (aiohttp.SocketTimeoutError, httpx.ReadTimeout),
         (aiohttp.ServerDisconnectedError, httpx.RemoteProtocolError),
         (aiohttp.ClientPayloadError, httpx.RemoteProtocolError),

@@ -11,6 +11,8 @@ runs in the same event loop:
 
 import argparse
 import asyncio
+import socket
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -158,6 +160,9 @@ class _Connection(asyncio.Protocol):
         if self._transport is None:
             return
         if reset:
+            # With a lingering time of zero the socket answers with RST instead of FIN.
+            raw = self._transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._transport.abort()
         else:
             self._transport.close()

@@ -89,5 +89,5 @@ def run_scene(
 async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
     """Wait until `condition()`; raises TimeoutError when it stays false."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the condition belongs to the server under test
             await asyncio.sleep(0.002)

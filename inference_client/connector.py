@@ -1,0 +1,50 @@
+"""How far a request came: whether a connection was there, and whether it had been used before.
+
+Money hangs on it: a request without a connection was certainly never sent, and one on a used connection may be
+sent once more when the server closed it without a byte.
+"""
+
+from contextvars import ContextVar
+from weakref import WeakSet
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+
+
+class Sending:
+    """How far a request has come; the transport writes it, the caller reads it after a failure."""
+
+    __slots__ = ("connected", "reused")
+
+    def __init__(self) -> None:
+        self.connected = False
+        """A connection was there, so the server may have seen the request."""
+        self.reused = False
+        """That connection had served an earlier request."""
+
+
+current_sending: ContextVar[Sending | None] = ContextVar("inference_client_sending", default=None)
+
+
+class NotingConnector(aiohttp.TCPConnector):
+    """Notes on the current `Sending` when a connection is there, and whether it is a used one."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
+        self._used: WeakSet[ResponseHandler] = WeakSet()
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the base class's name
+    ) -> Connection:
+        connection = await super().connect(req, traces, timeout)
+        sending, protocol = current_sending.get(), connection.protocol
+        if sending is not None and protocol is not None:
+            sending.connected = True
+            sending.reused = protocol in self._used
+            self._used.add(protocol)
+        return connection
