@@ -145,7 +145,7 @@ def test_bedrock_names_its_error_in_a_header() -> None:
     [
         (
             _error(
-                message="This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, 1000 in the completion)."
+                message="This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."
             ),
             (5000, 4096),
         ),
