@@ -67,8 +67,8 @@ class BudgetWindow(BaseModel):
     """One budget, one subject, one period, between two UTC instants.
 
     Made by the first call that needs it, so no reset job exists that could fail. `spent` and `held` are a cache of
-    the reservation lines folded so far: lines that have ended and wait in state `ended` are folded by the next
-    reserve on the window, under its lock, before it looks at the balance.
+    the reservation lines folded so far: lines that have ended are folded, under the window's lock, by a later hold
+    that needs the room they give back or that must know of more than was held.
     """
 
     budget = models.ForeignKey(Budget, on_delete=models.PROTECT, related_name="windows")

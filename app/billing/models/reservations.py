@@ -105,7 +105,13 @@ class ReservationLine(models.Model):
     state = models.SmallIntegerField(default=LineState.HELD, db_default=0, choices=LineState)
 
     class Meta:
-        indexes = (models.Index(fields=["window"], condition=Q(state=1), name="billing_line_to_fold"),)
+        indexes = (
+            models.Index(fields=["window"], condition=Q(state=1), name="billing_line_to_fold"),
+            # Almost always empty: lines that spent more than they hold, which no hold may overlook.
+            models.Index(
+                fields=["window"], condition=Q(state=1, spent__gt=models.F("amount")), name="billing_line_overshot"
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.amount} {self.unit} of {self.window_id}"

@@ -228,6 +228,7 @@ DECLARE
   v_full uuid[];
   v_short uuid[];
   v_soft uuid[];
+  v_behind boolean;
   r billing_reservation%ROWTYPE;
   d record;
   e record;
@@ -276,6 +277,9 @@ BEGIN
     RETURN billing_reserve(p);
   END IF;
 
+  -- A line that waits holds more than it spent, so to leave it waiting is safe; not so where more was used than held.
+  v_behind := EXISTS (
+    SELECT 1 FROM billing_reservationline WHERE window_id = ANY (s.ids) AND state = 1 AND spent > amount);
   FOR v_try IN 1..3 LOOP
     v_fits := 'Infinity';
     v_full := '{}';
@@ -299,7 +303,7 @@ BEGIN
         v_short := v_short || w.id;
       END IF;
     END LOOP;
-    EXIT WHEN v_force OR v_fits >= v_asked;
+    EXIT WHEN v_force OR (v_fits >= v_asked AND NOT (v_try = 1 AND (v_behind OR cardinality(v_soft) > 0)));
     -- Not all of it fits. Calls that have ended may not be counted in yet; holds of dead processes may be in the way.
     EXIT WHEN v_try = 3 OR (v_try = 2 AND billing_expire(v_full, 1000) IS NULL);
     PERFORM billing_fold(s.ids);

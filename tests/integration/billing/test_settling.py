@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from app.billing import pricing
-from app.billing.errors import ReservationMissing
+from app.billing.errors import BudgetExhausted, ReservationMissing
 from app.billing.models import LedgerEntry, LedgerLine, Reservation, UsageAttempt
 from app.billing.selectors import limits_remaining, price_current
 from app.billing.services import (
@@ -186,8 +186,19 @@ def test_more_than_was_held_is_booked_in_full_and_blocks_the_next(
     assert (settled.price, settled.overshoot) == (D("0.0028"), True)
     assert spent("team") == (D("0.0028"), D(0))
     assert LedgerEntry.objects.get().overshoot
-    with pytest.raises(Exception, match="has 0 left"):
+    with pytest.raises(BudgetExhausted, match="has 0 left"):
         reservation_hold(hold=hold(input_tokens=1, output_tokens=0))
+
+
+def test_an_overshoot_is_known_to_the_very_next_hold(priced: None, payer: Payer, hold: MakeHold) -> None:
+    """Also where the limit still seems to have room for what was held."""
+    budget_set(scope="team", unit="money", limit=D("0.004"), period="month", team_id=payer.team_id)
+    item = hold()
+    reservation_hold(hold=item)
+    reservation_settle(reservation_id=item.reservation_id, attempts=[used(1000, 1450)])
+    with pytest.raises(BudgetExhausted):
+        reservation_hold(hold=hold(input_tokens=101, output_tokens=0))
+    assert reservation_hold(hold=hold(input_tokens=100, output_tokens=0)).price == D("0.0001")
 
 
 @pytest.mark.parametrize(
