@@ -1,7 +1,7 @@
 """Fixtures for everyone. The services are real; see `tests.services_plugin`."""
 
 import ipaddress
-import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +27,8 @@ from tests.factories import (
     team_make,
     user_make,
 )
-from tests.services_plugin import DATA, REPOSITORY, command, seat
+from tests.services_plugin import SERVICES, seat
+from tests.stack import PROCESS_ENV, REPOSITORY, Stack, StackError
 
 
 def _loopback_only(event: str, arguments: tuple[Any, ...]) -> None:
@@ -129,17 +130,19 @@ def originals_dir(settings: Settings, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def live_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The whole product as `manage.py up` starts it, with its own data; yields its run.json."""
-    data = tmp_path_factory.mktemp("live")
+    """The whole product as `manage.py up` starts it, one for all workers of this run; yields its run.json."""
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     # The weights that the test services use are there already.
-    env = {"TESSERA_CACHE": str(DATA / "models")}
-    done = command("up", "--data", str(data), "--detach", env=env)
+    cache = PROCESS_ENV.get("TESSERA_CACHE", str(SERVICES.data / "models"))
+    stack = Stack(folder / "live", env={"TESSERA_CACHE": cache})
     try:
-        if done.returncode != 0:
-            pytest.fail(f"`manage.py up` failed with exit code {done.returncode}:\n{done.stdout[-3000:]}")
-        yield json.loads((data / "run.json").read_text())
+        stack.join()
+        yield stack.run()
+    except StackError as exc:
+        pytest.fail(str(exc))
     finally:
-        command("down", "--data", str(data), env=env)
+        stack.leave()
 
 
 @pytest.fixture(scope="session")

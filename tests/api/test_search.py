@@ -7,7 +7,7 @@ from app.catalog.models import Backend
 from retrieval.services import document_ingest
 from tests.factories import collection_make, document_make, user_make
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 SEARCH = "/api/v1/search/"
 
 
@@ -49,6 +49,7 @@ def test_an_empty_list_of_collections_finds_nothing_and_costs_nothing(client, ch
     assert spend(group_by="kind") == []
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_embedding_of_the_query_is_booked_to_the_team(client, user, team, chat_target, originals_dir):
     _ready(user, team)
     assert client.post(SEARCH, {"query": "pumps"}, format="json").status_code == 200
@@ -56,6 +57,7 @@ def test_the_embedding_of_the_query_is_booked_to_the_team(client, user, team, ch
     assert (row.group, row.price > 0, row.requests) == ("embedding", True, 0)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_without_the_embedder_the_answer_names_it(client, user, team, chat_target, originals_dir):
     _ready(user, team)
     Backend.objects.filter(name="Test embedding server").update(base_url="http://127.0.0.1:1/v1")
