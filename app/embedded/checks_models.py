@@ -1,7 +1,6 @@
 """`doctor`'s view of the model servers. The samples are real calls: reserved, booked, paid by the installation."""
 
-import asyncio
-
+from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from app.billing.types import Payer
@@ -27,7 +26,7 @@ _SAMPLE_TOKENS = 64
 def embedder() -> Check:
     """A sample text through the embedder, and the dimension of its vector."""
     try:
-        found = asyncio.run(embed(["a sample text"], role="passage", payer=INSTALLATION))
+        found = async_to_sync(embed)(["a sample text"], role="passage", payer=INSTALLATION)
     except (AppError, InferenceError) as exc:
         return failed("embedder", f"{exc.message} Check EMBEDDING_URL and its server.")
     dimension = len(found.vectors[0])
@@ -50,7 +49,7 @@ def chat() -> Check:
         )
     target = known[0]
     try:
-        admission, facts = asyncio.run(_sample(target))
+        admission, facts = async_to_sync(_sample)(target)
     except (AppError, InferenceError) as exc:
         return failed("chat server", f"{target.backend_name}: {exc.message}")
     return _judge(target, admission, facts)

@@ -14,6 +14,7 @@ LIMIT_S = 0.6
 _USUAL = ("http://127.0.0.1:11434", "http://127.0.0.1:8000", "http://127.0.0.1:8080")
 """Ollama, vLLM, llama.cpp."""
 _OLLAMA_PORT = 11434
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _PROVIDER_KEYS = {
     "OPENAI_API_KEY": "OpenAI",
     "ANTHROPIC_API_KEY": "Anthropic",
@@ -54,9 +55,11 @@ def ollama_address(value: str) -> str | None:
         port = parts.port
     except ValueError:
         return None
+    if parts.scheme not in _DEFAULT_PORTS:
+        return None
     host = "127.0.0.1" if parts.hostname in (None, "0.0.0.0", "::") else str(parts.hostname)  # noqa: S104
     host = f"[{host}]" if ":" in host else host
-    default = {"http": 80, "https": 443}[parts.scheme] if "://" in text else _OLLAMA_PORT
+    default = _DEFAULT_PORTS[parts.scheme] if "://" in text else _OLLAMA_PORT
     return f"{parts.scheme}://{host}:{port or default}"
 
 
