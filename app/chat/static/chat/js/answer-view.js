@@ -28,6 +28,10 @@ const ENDINGS = {
   content_filter: ["The provider’s content filter ended this answer.", null],
 };
 
+/** Notices that concern the sources stand with them; the banner of the page speaks of the demonstration model. */
+const LATER = new Set(["left_out", "history_trimmed"]);
+const SHOWN_ELSEWHERE = new Set(["demonstration_model"]);
+
 export class AnswerView {
   /** `actions`: {openSource(answer, n), again(answer), resume(answer)}; `asked`: collection ids of the turn. */
   constructor(answer, actions, asked = []) {
@@ -40,9 +44,10 @@ export class AnswerView {
     this.status = h("p", { class: "phase", role: "status" });
     this.ending = h("div", {});
     this.sources = h("div", {});
+    this.footnotes = h("div", { class: "notices" });
     this.foot = h("div", { class: "answer-foot" });
     this.node = h("article", { class: "answer", "aria-label": "Answer" },
-      this.notices, this.quotes, this.thinking, this.body, this.status, this.ending, this.sources, this.foot);
+      this.notices, this.quotes, this.thinking, this.body, this.status, this.ending, this.sources, this.footnotes, this.foot);
     this.text = new GrowingText(this.body, (root) => this.cite(root));
     this.refresh();
   }
@@ -91,8 +96,9 @@ export class AnswerView {
   }
 
   drawHead() {
-    const shown = this.answer.notices.filter((notice) => notice.code !== "demonstration_model");
-    this.notices.replaceChildren(...shown.map((notice) => h("p", {}, notice.message)));
+    const lines = (wanted) => this.answer.notices.filter(wanted).map((notice) => h("p", {}, notice.message));
+    this.notices.replaceChildren(...lines(({ code }) => !LATER.has(code) && !SHOWN_ELSEWHERE.has(code)));
+    this.footnotes.replaceChildren(...lines(({ code }) => LATER.has(code)));
     this.drawQuotes();
     this.drawThinking();
     this.drawPhase();
@@ -152,7 +158,7 @@ export class AnswerView {
       h("span", { class: "cite plain" }, String(source.n)), h("span", { class: "name" }, source.title), source.page ? h("span", { class: "muted" }, `p. ${source.page}`) : null));
     if (cited.length) parts.push(h("ul", { class: "chips", "aria-label": "Sources of this answer" }, cited.map(chip)));
     if (!cited.length && this.answer.sources.length && this.answer.text) {
-      parts.push(h("p", { class: "muted small" }, "The model marked no source in this answer. It was given the passages below; check them before you rely on it."));
+      parts.push(h("p", { class: "muted small unmarked" }, "The model marked no source in this answer. It was given the passages below; check them before you rely on it."));
       parts.push(h("ul", { class: "chips" }, sent.slice(0, 4).map(chip)));
     } else if (this.nothingFound()) {
       const where = this.asked.length ? this.asked.map(collectionName).join(", ") : "the chosen documents";

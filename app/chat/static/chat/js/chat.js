@@ -1,7 +1,7 @@
 // The chat page: loads what it needs, connects the parts, keeps address and page in step.
 import { all, get } from "../../common/js/api.js";
 import { pageData } from "../../common/js/dom.js";
-import { closeRail } from "../../common/js/frame.js";
+import { setRail } from "../../common/js/rail.js";
 import * as asking from "./asking.js";
 import * as composer from "./composer.js";
 import * as conversations from "./conversations.js";
@@ -45,7 +45,7 @@ async function show(id) {
 }
 
 async function go(id) {
-  closeRail();
+  setRail(false);
   window.history.pushState({}, "", id ? `/c/${id}/` : "/");
   const shown = show(id);
   composer.focus();

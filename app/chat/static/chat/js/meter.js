@@ -23,16 +23,24 @@ function currencyOf(estimate) {
   return estimate.price?.high?.currency ?? state.me?.currency ?? "EUR";
 }
 
-/** The limit with the least room relative to its size: the one that will bite first. */
+/** The limit that will bite first: of money the one with the least left, else the one nearest to its end. */
 function tightest(limits, currency) {
-  const room = (limit) => Number(asMoney(limit.remaining, currency).amount) / Number(asMoney(limit.limit, currency).amount);
-  return [...(limits ?? [])].filter((limit) => limit.limit !== null).sort((a, b) => room(a) - room(b))[0] ?? null;
+  const number = (value) => Number(asMoney(value, currency).amount);
+  const share = (limit) => number(limit.remaining) / number(limit.limit);
+  const known = (limits ?? []).filter((limit) => limit.limit !== null);
+  const inMoney = known.filter((limit) => limit.unit === "money").sort((a, b) => number(a.remaining) - number(b.remaining));
+  const empty = known.find((limit) => limit.unit !== "money" && share(limit) < 0.05);
+  return empty ?? inMoney[0] ?? known.sort((a, b) => share(a) - share(b))[0] ?? null;
+}
+
+function capital(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 function remaining(limit, currency) {
   if (!limit) return null;
   const until = limit.resets_at ? `; resets ${exactTime(limit.resets_at)}` : "";
-  return h("span", { class: "wide", title: `${limit.name}: ${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} left${until}` },
+  return h("span", { class: "wide", title: `${capital(limit.name)}: ${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} left${until}` },
     `${amount(limit, "remaining", currency)} left`);
 }
 
@@ -82,7 +90,7 @@ function drawParts(estimate) {
     estimate.price ? row("Price expected", money(estimate.price.expected), moneyExact(estimate.price.expected)) : row("Price", "unknown: no price is set for this model"),
     estimate.price ? row("Price at most", money(estimate.price.high), moneyExact(estimate.price.high)) : null,
     estimate.time?.ttft_ms ? row("First token", `usually ${seconds(estimate.time.ttft_ms.p50)}`) : null,
-    (estimate.limits ?? []).map((limit) => row(limit.name, `${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} left`, limit.resets_at ? `Resets ${exactTime(limit.resets_at)}` : null)),
+    (estimate.limits ?? []).map((limit) => row(capital(limit.name), `${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} left`, limit.resets_at ? `Resets ${exactTime(limit.resets_at)}` : null)),
   ));
 }
 

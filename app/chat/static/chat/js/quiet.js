@@ -49,9 +49,33 @@ function facts(answer) {
   return h("dl", { class: "facts num" }, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
+/** The stages of a turn in their order, by the server's clock. */
+const STAGES = [
+  ["precount_ms", "Counting"], ["check_ms", "Checking the input"], ["reserve_ms", "Reserving the price"],
+  ["retrieve_ms", "Searching"], ["stitch_ms", "Building the prompt"], ["quote_ms", "Quoting"], ["redact_ms", "Redacting"],
+  ["infer_ms", "Model"], ["check_output_ms", "Checking the output"], ["settle_ms", "Booking"], ["other_ms", "Everything else"],
+];
+const WORTH_SHOWING_MS = 0.5;
+
+/** Where the time went: a bar a stage, each beginning where the one before ended. */
+function waterfall(timing) {
+  const stages = STAGES.filter(([key]) => timing?.[key] >= WORTH_SHOWING_MS);
+  if (!stages.length || !timing.total_ms) return [];
+  let before = 0;
+  const rows = stages.map(([key, words]) => {
+    const bar = h("span", { class: "stage-bar" });
+    const share = (ms) => `${Math.min(100, (100 * ms) / timing.total_ms)}%`;
+    bar.style.marginLeft = share(before);
+    bar.style.width = share(timing[key]);
+    before += timing[key];
+    return h("li", {}, h("span", {}, words), h("span", { class: "stage-track" }, bar), h("span", {}, seconds(timing[key])));
+  });
+  return [h("p", { class: "stage-title" }, "Where the time went"), h("ol", { class: "stages num" }, rows)];
+}
+
 /** The line; its details are built when first opened. */
 export function quietLine(answer) {
   const details = h("details", { class: "quiet num" }, h("summary", {}, figures(answer)));
-  details.addEventListener("toggle", () => details.querySelector("dl") ?? details.append(facts(answer)));
+  details.addEventListener("toggle", () => details.querySelector("dl") ?? details.append(facts(answer), ...waterfall(answer.timing)));
   return details;
 }

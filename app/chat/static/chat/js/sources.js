@@ -16,6 +16,11 @@ function link(source) {
   return `/documents/${source.document_id}/${page}${marked}`;
 }
 
+/** A passage in paragraphs: lines that were only wrapped in the file are joined, short ones (lists, verses) stay. */
+function paragraphs(text) {
+  return text.split(/\n\s*\n/).map((block) => h("p", {}, block.replace(/(\S[^\n]{59,})\n(?=\S)/g, "$1 ")));
+}
+
 function passage(source) {
   const where = [source.page ? `Page ${source.page}` : null, source.heading].filter(Boolean).join(" · ");
   const warnings = source.warnings ?? [];
@@ -23,7 +28,7 @@ function passage(source) {
     h("div", { class: "source-head" }, h("span", { class: "cite plain" }, String(source.n)),
       h("div", {}, h("p", { class: "source-title" }, source.title || "A source you can no longer open"), where ? h("p", { class: "muted small" }, where) : null)),
     warnings.map((words) => h("p", { class: "small warn" }, words)),
-    source.text ? h("blockquote", { class: "passage", dir: "auto" }, source.text)
+    source.text ? h("blockquote", { class: "passage", dir: "auto" }, paragraphs(source.text))
       : h("p", { class: "muted small" }, source.readable === false ? "You may no longer read this document, so its passage is not shown." : "The text of this passage was removed."),
     source.readable === false ? null : h("a", { class: "small", href: link(source), target: "_blank", rel: "noopener" }, source.page ? `Open page ${source.page}` : "Open the document"));
 }

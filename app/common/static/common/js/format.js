@@ -52,6 +52,8 @@ export function count(value) {
 
 export function seconds(ms) {
   if (ms === null || ms === undefined) return "unknown";
+  if (ms < 9.5) return `${ms.toFixed(1)}${THIN}ms`;
+  if (ms < 95) return `${Math.round(ms)}${THIN}ms`;
   if (ms < 950) return `${Math.round(ms / 10) / 100}${THIN}s`;
   if (ms < 59_500) return `${(ms / 1000).toFixed(1)}${THIN}s`;
   return `${Math.floor(ms / 60_000)}${THIN}min ${Math.round((ms % 60_000) / 1000)}${THIN}s`;

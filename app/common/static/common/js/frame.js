@@ -1,5 +1,7 @@
 // What every signed-in page has: the drawer on a phone, the theme switch, the word about the connection.
-import { announce, watchConnection } from "./connection.js";
+// An entry script: no module imports it, since under two addresses it would run twice.
+import { watchConnection } from "./connection.js";
+import { isRailOpen, setRail } from "./rail.js";
 
 const root = document.documentElement;
 
@@ -12,35 +14,16 @@ function setTheme(next) {
   }
 }
 
-function railOpen(open) {
-  const frame = document.querySelector(".frame");
-  if (!frame) return;
-  frame.dataset.rail = open ? "open" : "closed";
-  document.querySelector("[data-rail-open]")?.setAttribute("aria-expanded", String(open));
-  if (open) document.querySelector(".rail a, .rail button")?.focus();
-}
-
-export function closeRail() {
-  railOpen(false);
-}
-
-export function startFrame() {
-  document.addEventListener("click", (event) => {
-    const target = event.target instanceof Element ? event.target : null;
-    if (target?.closest("[data-theme-toggle]")) setTheme(root.dataset.theme === "dark" ? "light" : "dark");
-    if (target?.closest("[data-rail-open]")) railOpen(true);
-    if (target?.closest("[data-rail-close]")) railOpen(false);
-  });
-  document.addEventListener("keydown", (event) => {
-    const frame = document.querySelector(".frame");
-    if (event.key === "Escape" && frame?.dataset.rail === "open") {
-      railOpen(false);
-      document.querySelector("[data-rail-open]")?.focus();
-      event.stopImmediatePropagation();
-    }
-  });
-  watchConnection();
-}
-
-startFrame();
-export { announce };
+document.addEventListener("click", (event) => {
+  const target = event.target instanceof Element ? event.target : null;
+  if (target?.closest("[data-theme-toggle]")) setTheme(root.dataset.theme === "dark" ? "light" : "dark");
+  if (target?.closest("[data-rail-open]")) setRail(true);
+  if (target?.closest("[data-rail-close]")) setRail(false);
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !isRailOpen()) return;
+  setRail(false);
+  document.querySelector("[data-rail-open]")?.focus();
+  event.stopImmediatePropagation();
+});
+watchConnection();
