@@ -1,9 +1,16 @@
 """collections/ and their grants."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from app.accounts.models import Membership, Role
+from app.accounts.selectors import caller_by_user, viewer_of
+from app.api.collections import collections_shown
 from retrieval.models import Collection
+from retrieval.selectors import collection_verbs
+from retrieval.services import grant_set
+from retrieval.types import VERBS
 from tests.factories import collection_make, document_make, key_make, team_make, user_make
 
 pytestmark = pytest.mark.django_db
@@ -127,6 +134,33 @@ def test_a_grant_opens_a_collection_to_another_team_and_closes_it_again(client_f
     assert outside.get(f"{path}grants/").status_code == 403
     grants.put(f"{path}grants/", {"principal": f"team:{other.id}", "verb": None}, format="json")
     assert outside.get(path).status_code == 404
+
+
+def test_a_page_of_collections_takes_as_many_queries_as_one(
+    client_for, api_key, user, team, django_assert_num_queries
+):
+    client = client_for(api_key)
+    collection_make(team=team, user=user)
+    client.get("/api/v1/me/")  # the first use of a key is noted
+    with CaptureQueriesContext(connection) as one:
+        client.get(COLLECTIONS)
+    for _ in range(5):
+        collection_make(team=team, user=user)
+    with django_assert_num_queries(len(one)):
+        assert len(client.get(COLLECTIONS).json()["items"]) == 6
+
+
+@pytest.mark.parametrize("role", Role.values)
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_shown_of_ones_rights_is_what_retrieval_says(role, verb):
+    owner = user_make()
+    collection = collection_make(team=team_make(owner=owner), user=owner)
+    person = user_make(team=team_make(owner=user_make()), role=role)
+    principal = f"team:{person.default_team_id}"
+    grant_set(collection=collection, principal=principal, verb=verb, created_by=f"user:{owner.id}")
+    caller = caller_by_user(person)
+    (shown,) = collections_shown(caller, [collection])
+    assert tuple(shown["verbs"]) == collection_verbs(viewer_of(caller), collection)
 
 
 @pytest.mark.parametrize(

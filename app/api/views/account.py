@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -33,6 +34,7 @@ class MeView(APIView):
         is_staff = serializers.BooleanField()
         scopes = serializers.ListField(child=serializers.ChoiceField(choices=[*ALL_SCOPES, "staff"]))
         key_id = serializers.UUIDField(allow_null=True)
+        currency = serializers.CharField(help_text="Of all prices and budgets here.")
         default_team = TeamRefSerializer(help_text="Pays unless a conversation names another team.")
         teams = Membership(many=True)
 
@@ -51,6 +53,7 @@ class MeView(APIView):
             "is_staff": caller.is_staff,
             "scopes": sorted(caller.scopes),
             "key_id": caller.key_id,
+            "currency": settings.CURRENCY,
             "default_team": next(team for team in teams if team.id == caller.default_team_id),
             "teams": [
                 {"id": team.id, "name": team.name, "is_personal": team.is_personal, "role": roles[team.id]}

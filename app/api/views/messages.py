@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -65,6 +65,16 @@ class TimingSerializer(serializers.Serializer[Any]):
         ref_name = "TurnTiming"
 
 
+@extend_schema_field(UsageSerializer(allow_null=True))
+class UsageField(serializers.JSONField):
+    """As the turn stored it."""
+
+
+@extend_schema_field(TimingSerializer(allow_null=True))
+class TimingField(serializers.JSONField):
+    """Milliseconds by stage beside the three that are always there."""
+
+
 class MessageOutput(serializers.Serializer[Any]):
     """A question (`user`) or its answer (`assistant`). An answer's id is the turn's: send it as `parent`."""
 
@@ -77,9 +87,9 @@ class MessageOutput(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=TurnState.values)
     finish_reason = serializers.CharField(allow_null=True)
     model = serializers.CharField(allow_null=True)
-    usage = serializers.JSONField(allow_null=True)
+    usage = UsageField(allow_null=True)
     price = MoneySerializer(allow_null=True)
-    timing = serializers.JSONField(allow_null=True)
+    timing = TimingField(allow_null=True)
     sources = SourceOutput(many=True)
     quotes = serializers.ListField(child=serializers.DictField())
     notices = serializers.ListField(child=serializers.DictField())
