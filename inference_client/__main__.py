@@ -12,9 +12,8 @@ from pathlib import Path
 
 import orjson
 
-from inference_client.errors import InferenceError
 from inference_client.probe import probe
-from inference_client.replay import error_json, recording_read, replayed
+from inference_client.replay import recording_read, replayed
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,11 +38,7 @@ def _replay(files: list[Path]) -> int:
 
 
 def _probe(url: str, key: str | None) -> int:
-    try:
-        facts = asyncio.run(probe(url, key))
-    except InferenceError as exc:
-        _print({"base_url": url, "error": error_json(exc)})
-        return 1
+    facts = asyncio.run(probe(url, key))
     _print(asdict(facts))
     return 0 if facts.reachable else 1
 

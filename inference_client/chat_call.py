@@ -51,6 +51,8 @@ class ChatCall:
         self._post: asyncio.Task[Reply] | None = None
         self._reader: AnswerReader | None = None
         self._ready: deque[Event] = deque()
+        self._refused: InferenceError | None = None
+        """A refusal that came only after the reader had left."""
         self._record: CallRecord | None = None
 
     @property
@@ -82,7 +84,7 @@ class ChatCall:
             elif not self._server.abort_stops_billing:
                 await self._drain(limits.drain)
         finally:
-            self._end("completed" if finished else "stopped")
+            self._end("completed" if finished else "stopped", self._refused)
 
     def __aiter__(self) -> Self:
         return self
@@ -123,10 +125,7 @@ class ChatCall:
             raise TimedOut("headers", limit_s) from None
         self._progress.connected_s = self._loop.time() - self._t0
         if reply.status >= 300:
-            try:
-                raise await _refusal(reply)
-            finally:
-                reply.close()
+            raise await _refusal(reply)
         return AnswerReader(reply, self._parser, limits, self._t0)
 
     async def _send(self) -> Reply:
@@ -153,6 +152,9 @@ class ChatCall:
                     return
                 async with asyncio.timeout(limit_s):
                     reply = await self._post
+                if reply.status >= 300:
+                    self._refused = await _refusal(reply)
+                    return
                 self._reader = AnswerReader(reply, self._parser, self._server.timeouts, self._t0)
             self._reader.stop_by(limit_s)
             while await self._reader.next():
@@ -178,11 +180,14 @@ class ChatCall:
 
 
 async def _refusal(reply: Reply) -> InferenceError:
-    if reply.status < 400:
-        return MalformedAnswer(code="redirected", status=reply.status)
+    """The error behind `reply`, which is read and closed."""
     try:
+        if reply.status < 400:
+            return MalformedAnswer(code="redirected", status=reply.status)
         async with asyncio.timeout(_ERROR_BODY_S):
             body = await read_all(reply, MAX_ERROR_BYTES)
     except (TimeoutError, BrokenStream):
         body = b""
+    finally:
+        reply.close()
     return failure(reply.status, reply.headers, body)

@@ -8,7 +8,7 @@ from inference_client.adapters import adapter_for
 from inference_client.adapters.failures import failure
 from inference_client.adapters.kinds import Kind, kind_of
 from inference_client.chat_call import ChatCall
-from inference_client.errors import TimedOut
+from inference_client.errors import TimedOut, Unsupported
 from inference_client.transport import Transport
 from inference_client.types import ChatRequest, Embeddings, EmbedRequest, Server, Timing
 
@@ -24,17 +24,16 @@ class Client:
     def chat(self, server: Server, request: ChatRequest, *, precount: int | None = None) -> ChatCall:
         """A call that is sent at the first read. `precount` is our own count of the input tokens.
 
-        Raises Unsupported at once when this kind of server cannot do what `request` asks, and LookupError
-        for an unknown kind.
+        Raises Unsupported at once when this kind of server is unknown or cannot do what `request` asks.
         """
-        kind = kind_of(server.kind)
+        kind = _kind(server)
         adapter = adapter_for(kind)
         wire = adapter.chat_request(server, kind, request)
         return ChatCall(self._transport(server, kind), server, wire, adapter.parser(kind), precount=precount)
 
     async def embed(self, server: Server, request: EmbedRequest) -> Embeddings:
         """One vector per input, in their order. Raises the errors of `errors.py`."""
-        kind = kind_of(server.kind)
+        kind = _kind(server)
         adapter = adapter_for(kind)
         wire = adapter.embed_request(server, kind, request)
         limits = server.timeouts
@@ -71,3 +70,10 @@ class Client:
         if transport is None:
             transport = self._transports[key] = Transport(keepalive_s=kind.keepalive_s)
         return transport
+
+
+def _kind(server: Server) -> Kind:
+    try:
+        return kind_of(server.kind)
+    except LookupError as exc:
+        raise Unsupported(str(exc.args[0]), code="unknown_kind") from None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from inference_client.adapters.base import Parser
-from inference_client.errors import InferenceError
+from inference_client.errors import InferenceError, Refused
 from inference_client.types import CallRecord, Outcome, Timing, Usage
 
 
@@ -27,7 +27,9 @@ def record_of(
 ) -> CallRecord:
     """The record of a call that has ended."""
     never_sent = not progress.sent or (error is not None and error.never_sent)
-    reason = None if never_sent else estimate_reason(parser, usage, progress.output_chars)
+    # A refusal costs nothing, so there is nothing to estimate.
+    refused = isinstance(error, Refused) and usage.state == "absent" and not progress.output_chars
+    reason = None if never_sent or refused else estimate_reason(parser, usage, progress.output_chars)
     return CallRecord(
         outcome=outcome,
         finish_reason=parser.finish_reason,

@@ -236,7 +236,9 @@ def test_a_drain_without_headers_ends_after_its_time() -> None:
 def test_a_refusal_met_while_draining_changes_nothing() -> None:
     scene = _cancelled_at(lambda scene: bool(scene.upstream.seen))
     record = run_scene(scene, Script(status=500, body=(b"{}",), wait_s=0.1), abort_stops_billing=False)
-    assert (record.outcome, record.error) == ("stopped", None)
+    assert (record.outcome, record.estimated) == ("stopped", False)
+    assert record.error is not None
+    assert record.error.name == "ServerFault"
 
 
 # ---------------------------------------------------------------------------------------------- failing
@@ -359,7 +361,40 @@ def test_a_refusal(status: int, body: bytes, headers: dict[str, str], expected: 
     assert got.error is not None
     assert got.record.error == got.error.info
     assert got.error.retry_after == (3.0 if headers.get("retry-after") else None)
-    assert got.record.outcome == "failed"
+    assert (got.record.outcome, got.record.estimated) == ("failed", expected is errors.MalformedAnswer)
+
+
+def test_an_unknown_kind_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(errors.Unsupported, match="skynet"):
+        run_scene(_read, kind="skynet")
+
+
+def test_an_answer_over_the_cap_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inference_client.answer.MAX_BODY_BYTES", 600)
+    got = run_scene(_read, script(gap_s=0.01))
+    assert isinstance(got.error, errors.MalformedAnswer)
+    assert got.error.code == "answer_too_large"
+    assert got.text
+
+
+def test_leaving_before_anything_was_sent_drains_nothing() -> None:
+    async def scene(scene: Scene) -> CallRecord:
+        return await _leave_after(scene, 0)
+
+    record = run_scene(scene, script(), abort_stops_billing=False)
+    assert (record.outcome, record.attempts, record.never_sent) == ("stopped", 0, True)
+
+
+def test_an_answer_that_tells_its_input_only() -> None:
+    line = b'{"message":{"content":"Hi"},"done":true,"done_reason":"stop","prompt_eval_count":4}\n'
+    got = run_scene(_read, Script(body=(line,), content_type="application/x-ndjson"), kind="ollama")
+    assert got.record.estimate_reason == "no_output_tokens"
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_answers_without_usage(name: str) -> None:
+    got = run_scene(_read, script(usage="none"), kind=KINDS[name])
+    assert (got.record.outcome, got.record.estimate_reason) == ("completed", "no_usage")
 
 
 def test_an_error_inside_a_200_keeps_the_text_before_and_the_usage_after() -> None:

@@ -262,6 +262,12 @@ def test_supported_kinds_are_the_proved_ones() -> None:
     assert {"openai-compatible", "llamacpp", "vllm", "ollama", "anthropic"} <= supported
 
 
+@pytest.mark.parametrize("kind", ["anthropic", "bedrock"])
+def test_kinds_without_embeddings_say_so(kind: str) -> None:
+    with pytest.raises(Unsupported):
+        adapter_for(kind_of(kind)).embeddings(b"{}", kind_of(kind), 0)
+
+
 def test_embedding_requests() -> None:
     request = EmbedRequest(model="e", inputs=("a",))
     for name, path in (("llamacpp", "/v1/embeddings"), ("ollama", "/api/embed")):

@@ -23,6 +23,14 @@ def test_special_words_are_plain_text() -> None:
     assert tokens.counter().count("<|endoftext|>") > 1
 
 
+def test_ids_become_text_again() -> None:
+    counter = tokens.counter("cl100k_base")
+    assert counter.decode([9906, 11, 1917, 0]) == "Hello, world!"
+    for unknown in (10**7, -1):
+        with pytest.raises(LookupError, match="cl100k_base"):
+            counter.decode([unknown])
+
+
 def test_half_a_character_is_counted_not_refused() -> None:
     assert tokens.counter().count("\ud800abc") > 0
 
