@@ -3,6 +3,7 @@
 import ctypes
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -58,6 +59,14 @@ def log_open(path: Path) -> int:
     if path.exists() and path.stat().st_size > _LOG_LIMIT:
         path.replace(path.with_suffix(".log.1"))
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def log_trim(path: Path) -> None:
+    """Move the content of a log that has grown too long to `.1`, while its program goes on writing."""
+    if path.exists() and path.stat().st_size > _LOG_LIMIT:
+        shutil.copyfile(path, path.with_suffix(".log.1"))
+        path.with_suffix(".log.1").chmod(0o600)
+        os.truncate(path, 0)
 
 
 def _die_with_parent(parent: int, number: int) -> Callable[[], None]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.embedded.children import Program, collect, end, spawn
+from app.embedded.children import Program, collect, end, log_trim, spawn
 from app.embedded.errors import Interrupted, PartFailed, known_reason, os_sentence
 from app.embedded.leftovers import MARK, children_record
 from app.embedded.paths import Layout
@@ -18,6 +18,7 @@ from app.embedded.paths import Layout
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 HURRIED_SECONDS = 20.0
+TRIM_SECONDS = 60.0
 STEADY_SECONDS = 60.0
 """A child that lived this long starts again at once when it dies."""
 _TICK = 0.05
@@ -138,8 +139,13 @@ class Supervisor:
 
     def watch(self) -> None:
         """Until somebody asks to stop."""
+        trimmed = time.monotonic()
         while not self.stopping:
             self.tend()
+            if time.monotonic() - trimmed > TRIM_SECONDS:
+                trimmed = time.monotonic()
+                for name in self._running:
+                    log_trim(self.layout.log(name))
             time.sleep(_TICK * 4)
 
     def begin(

@@ -53,7 +53,12 @@ def cache_locked(cache: Path) -> Iterator[None]:
 
 @contextmanager
 def staging(cache: Path) -> Iterator[Path]:
-    """A temporary folder beside the final place, so that a rename is enough; removed whatever happens."""
+    """A temporary folder beside the final place, so that a rename is enough; removed whatever happens.
+
+    The caller holds the cache's lock, so any other such folder was left by a process that was killed.
+    """
+    for stale in cache.glob(".part-*"):
+        shutil.rmtree(stale, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=".part-", dir=cache))
     try:
         yield folder

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.embedded.children import Program, started_ticks
+from app.embedded.children import Program, log_open, log_trim, started_ticks
 from app.embedded.errors import Interrupted, PartFailed
 from app.embedded.leftovers import leftovers_find, leftovers_stop
 from app.embedded.paths import layout_open
@@ -174,3 +174,18 @@ def test_records_of_an_earlier_boot_count_for_nothing(supervisor: Supervisor) ->
 def test_known_reasons_are_put_in_words(tmp_path: Path, log: str, words: str) -> None:
     (tmp_path / "part.log").write_text(log)
     assert words in log_explain(tmp_path / "part.log", tmp_path)
+
+
+def test_a_long_log_is_moved_aside_while_its_program_writes_on(tmp_path: Path) -> None:
+    path = tmp_path / "part.log"
+    descriptor = log_open(path)
+    try:
+        os.write(descriptor, b"x" * (10 * 1024 * 1024 + 1))
+        log_trim(path)
+        os.write(descriptor, b"after")
+    finally:
+        os.close(descriptor)
+    assert path.read_bytes() == b"after"
+    assert (tmp_path / "part.log.1").stat().st_size == 10 * 1024 * 1024 + 1
+    log_trim(path)
+    assert path.read_bytes() == b"after"

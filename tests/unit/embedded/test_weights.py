@@ -76,3 +76,10 @@ def test_a_damaged_weight_file_is_refused_in_words(tmp_path: Path, content: byte
     (tmp_path / "e5.bin").write_bytes(content)
     with pytest.raises(WeightsUnavailable, match="not an e5 weight file"):
         weights_read(tmp_path / "e5.bin")
+
+
+def test_what_a_killed_process_left_half_done_is_cleared(tmp_path: Path) -> None:
+    (tmp_path / ".part-old").mkdir()
+    (tmp_path / ".part-old" / "half").touch()
+    with staging(tmp_path) as part:
+        assert list(tmp_path.iterdir()) == [part]
