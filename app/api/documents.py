@@ -11,10 +11,13 @@ from kombu.exceptions import OperationalError as BrokerError
 from rest_framework.request import Request
 
 from app.accounts.selectors import Caller
+from app.celery import app as celery
 from app.common.errors import InvalidInput, TooLarge
 from app.common.redis_door import Unavailable, sync_redis
 from retrieval.models import Document, Status
-from retrieval.tasks import document_ingest
+
+INGEST = "retrieval.tasks.document_ingest"
+"""The task by name: the web process needs nothing of what a worker imports."""
 
 _MULTIPART_SLACK = 1_000_000
 """What the other parts and the boundaries of a multipart body may take."""
@@ -67,7 +70,8 @@ def document_enqueue(document: Document) -> Mapping[str, Any] | None:
 
 def _send(document_id: str) -> None:
     try:
-        document_ingest.apply_async((document_id,), retry=False)
-    except BrokerError:
+        # Once more: a pooled connection may have died with a broker that is back.
+        celery.send_task(INGEST, (document_id,), retry=True, retry_policy={"max_retries": 1, "interval_start": 0})
+    except (BrokerError, *Unavailable):
         # It went away this very moment; the beat finds the row.
         return
