@@ -160,11 +160,18 @@ STREAM_PATHS: Mapping[str, Any] = {
             "Ask.",
             parameters=[_parameter("conversation_id", "path", _UUID), _KEY],
             requestBody=_body(
-                _ASK | {"stream": {"type": "boolean"}, "background": {"type": "boolean"}}, ["text"]
+                _ASK
+                | {
+                    "stream": {"type": "boolean", "description": "false: the answer as one JSON."},
+                    "background": {"type": "boolean"},
+                },
+                ["text"],
             ),
             responses={
                 "200": _STREAM
-                | {"content": _STREAM["content"] | _json({"$ref": "#/components/schemas/Turn"})["content"]},
+                | {
+                    "content": _STREAM["content"] | _json({"$ref": "#/components/schemas/Message"})["content"]
+                },
                 "202": _json(
                     {"$ref": "#/components/schemas/Turn"}, "With `background`: Location names the turn."
                 ),
