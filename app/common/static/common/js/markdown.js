@@ -87,7 +87,8 @@ export function render(text, { finished = true } = {}) {
 }
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-const CONTINUES = /^(\s|[-*+>|]|\d{1,9}[.)])/;
+// The start of a line that may belong to the block before it, also when its end has not arrived yet ("2" of "2.").
+const CONTINUES = /^(\s|[-*+](\s|$)|[>|]|\d{1,9}([.)]|$))/;
 
 /**
  * How much of a growing text is settled: the length up to the last blank line that lies outside a fence and is
