@@ -21,7 +21,9 @@ KEY_PREFIX = "tsr_"
 def user_create(*, email: str, password: str | None, name: str = "", is_staff: bool = False) -> User:
     """A person with a personal team of their own, which is their default payer."""
     user = User.objects.create_user(email, password, name=name, is_staff=is_staff, is_superuser=is_staff)
-    team = team_create(name=f"{name or email.split('@', maxsplit=1)[0]} (personal)", owner=user, is_personal=True)
+    team = team_create(
+        name=f"{name or email.split('@', maxsplit=1)[0]} (personal)", owner=user, is_personal=True
+    )
     user.default_team = team
     user.save(update_fields=["default_team"])
     return user

@@ -71,7 +71,9 @@ def document_enqueue(document: Document) -> Mapping[str, Any] | None:
 def _send(document_id: str) -> None:
     try:
         # Once more: a pooled connection may have died with a broker that is back.
-        celery.send_task(INGEST, (document_id,), retry=True, retry_policy={"max_retries": 1, "interval_start": 0})
+        celery.send_task(
+            INGEST, (document_id,), retry=True, retry_policy={"max_retries": 1, "interval_start": 0}
+        )
     except (BrokerError, *Unavailable):
         # It went away this very moment; the beat finds the row.
         return

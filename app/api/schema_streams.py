@@ -172,9 +172,7 @@ STREAM_PATHS: Mapping[str, Any] = {
                 | {
                     "content": _STREAM["content"] | _json({"$ref": "#/components/schemas/Message"})["content"]
                 },
-                "202": _json(
-                    {"$ref": "#/components/schemas/Turn"}, "With `background`: Location names the turn."
-                ),
+                "202": _json(_object(id=_TEXT, status=_TEXT), "With `background`: Location names the turn."),
                 "default": _REFUSED,
             },
         )
