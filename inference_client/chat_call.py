@@ -12,6 +12,7 @@ from inference_client.answer import AnswerReader
 from inference_client.connector import Sending
 from inference_client.errors import BrokenStream, InferenceError, MalformedAnswer, TimedOut
 from inference_client.records import Progress, record_of
+from inference_client.retry import Retry
 from inference_client.transport import Reply, Transport, read_all
 from inference_client.types import CallRecord, Event, Outcome, Server, Usage
 
@@ -37,8 +38,10 @@ class ChatCall:
         parser: Parser,
         *,
         precount: int | None = None,
+        retry: Retry | None = None,
     ) -> None:
         """`precount` is our own count of the input, a witness where a server's numbers are unclear."""
+        self._retry = retry
         self._transport = transport
         self._server = server
         self._wire = wire
@@ -105,7 +108,7 @@ class ChatCall:
             return []
         try:
             if self._reader is None:
-                self._reader = await self._open()
+                self._reader = await self._open_patiently()
             events = await self._reader.next()
         except InferenceError as exc:
             self._end("failed", exc)
@@ -113,6 +116,19 @@ class ChatCall:
         if not events:
             self._end("completed")
         return events
+
+    async def _open_patiently(self) -> AnswerReader:
+        """`_open`, again where nothing was owed for the time before."""
+        while True:
+            try:
+                return await self._open()
+            except InferenceError as exc:
+                wait = self._retry.delay(exc, self._progress.attempts) if self._retry else None
+                if wait is None:
+                    raise
+            self._post = None
+            self._sending = Sending()
+            await asyncio.sleep(wait)
 
     async def _open(self) -> AnswerReader:
         """Send, wait for the headers; a refusal is read and raised."""

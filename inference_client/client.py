@@ -9,6 +9,7 @@ from inference_client.adapters.failures import failure
 from inference_client.adapters.kinds import Kind, kind_of
 from inference_client.chat_call import ChatCall
 from inference_client.errors import TimedOut, Unsupported
+from inference_client.retry import Retry
 from inference_client.transport import Transport
 from inference_client.types import ChatRequest, Embeddings, EmbedRequest, Server, Timing
 
@@ -21,15 +22,25 @@ class Client:
     def __init__(self) -> None:
         self._transports: dict[tuple[str, float], Transport] = {}
 
-    def chat(self, server: Server, request: ChatRequest, *, precount: int | None = None) -> ChatCall:
+    def chat(
+        self,
+        server: Server,
+        request: ChatRequest,
+        *,
+        precount: int | None = None,
+        retry: Retry | None = None,
+    ) -> ChatCall:
         """A call that is sent at the first read. `precount` is our own count of the input tokens.
+
+        With `retry` a request that was refused, or never left, is sent again; by itself it never is.
 
         Raises Unsupported at once when this kind of server is unknown or cannot do what `request` asks.
         """
         kind = _kind(server)
         adapter = adapter_for(kind)
         wire = adapter.chat_request(server, kind, request)
-        return ChatCall(self._transport(server, kind), server, wire, adapter.parser(kind), precount=precount)
+        parser = adapter.parser(kind)
+        return ChatCall(self._transport(server, kind), server, wire, parser, precount=precount, retry=retry)
 
     async def embed(self, server: Server, request: EmbedRequest) -> Embeddings:
         """One vector per input, in their order. Raises the errors of `errors.py`."""

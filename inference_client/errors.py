@@ -1,6 +1,7 @@
 """Everything that can go wrong with a call.
 
 InferenceError
+├── Busy                     the line for this server is too long; nothing was sent
 ├── Unreachable              no connection; the server never saw the request
 ├── TimedOut                 connected, but too slow (phase: headers, first_token, idle, total)
 ├── BrokenStream             the connection or the answer ended before its end
@@ -63,6 +64,25 @@ class InferenceError(Exception):
             status=self.status,
             retryable=self.retryable,
             never_sent=self.never_sent,
+        )
+
+
+class Busy(InferenceError):
+    """Too many calls wait for this model. Try again in a moment, or choose another model."""
+
+    retryable = True
+    never_sent = True
+
+    def __init__(self, position: int, expected_s: float | None) -> None:
+        """`position` in line when the wait began; `expected_s` seconds to wait from then, where it is known."""
+        self.position = position
+        self.expected_s = expected_s
+        wait = "" if expected_s is None else f" The wait would be about {max(1, round(expected_s))} s."
+        super().__init__(
+            f"Too many calls wait for this model: yours is number {position} in line.{wait} "
+            "Try again in a moment, or choose another model.",
+            code="busy",
+            retry_after=expected_s,
         )
 
 

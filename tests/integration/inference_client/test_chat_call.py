@@ -8,6 +8,7 @@ import pytest
 
 from inference_client import errors
 from inference_client.chat_call import ChatCall
+from inference_client.retry import Retry
 from inference_client.testing.dialects import DIALECTS, Answer, openai_pieces
 from inference_client.testing.fault_server import Script
 from inference_client.types import CallRecord, Timeouts
@@ -362,6 +363,26 @@ def test_a_refusal(status: int, body: bytes, headers: dict[str, str], expected: 
     assert got.record.error == got.error.info
     assert got.error.retry_after == (3.0 if headers.get("retry-after") else None)
     assert (got.record.outcome, got.record.estimated) == ("failed", expected is errors.MalformedAnswer)
+
+
+def test_refused_calls_are_sent_again_where_that_was_asked_for() -> None:
+    async def scene(scene: Scene) -> Outcome:
+        return await scene.read(retry=Retry(attempts=3, base_s=0.01))
+
+    busy = Script(status=503, body=(b"{}",))
+    got = run_scene(scene, busy, busy, script())
+    assert (got.record.outcome, got.record.attempts, got.text) == ("completed", 3, "".join(WORDS))
+    got = run_scene(scene, busy)
+    assert (got.record.outcome, got.record.attempts) == ("failed", 3)
+    assert isinstance(got.error, errors.Overloaded)
+
+
+def test_calls_that_broke_off_are_never_sent_again() -> None:
+    async def scene(scene: Scene) -> Outcome:
+        return await scene.read(retry=Retry(attempts=3, base_s=0.01))
+
+    got = run_scene(scene, Script(answers=False))
+    assert (got.record.attempts, type(got.error)) == (1, errors.BrokenStream)
 
 
 def test_an_unknown_kind_is_refused_before_anything_is_sent() -> None:
