@@ -1,0 +1,126 @@
+"""A real llama.cpp server, by its OpenAI-shaped, Anthropic-shaped and Responses routes. No words are asserted."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from inference_client import errors
+from inference_client.client import Client
+from inference_client.probe import probe
+from inference_client.types import CallRecord, ChatRequest, EmbedRequest, Message, Server
+
+KINDS = ("llamacpp", "openai-compatible", "anthropic-compatible", "openai-responses")
+PROMPT = (Message("system", "You are brief."), Message("user", "Count from one to one hundred in words."))
+
+
+def server(kind: str = "llamacpp") -> Server:
+    return Server(kind=kind, base_url=settings.INFERENCE_URL, api_key=settings.INFERENCE_API_KEY)
+
+
+def request(**options: Any) -> ChatRequest:
+    return ChatRequest(
+        **{"model": settings.INFERENCE_MODEL, "messages": PROMPT, "max_output_tokens": 12} | options
+    )
+
+
+def run(scene: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
+    async def inside() -> Any:
+        client = Client()
+        try:
+            return await scene(client)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(asyncio.wait_for(inside(), 120))
+
+
+async def _read(client: Client, kind: str, **options: Any) -> tuple[str, CallRecord]:
+    async with client.chat(server(kind), request(**options)) as call:
+        text = "".join([getattr(event, "text", "") async for event in call])
+    return text, call.record
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_with_its_numbers(kind: str) -> None:
+    text, record = run(lambda client: _read(client, kind, temperature=0.0))
+    assert text
+    assert (record.outcome, record.estimated, record.error) == ("completed", False, None)
+    assert record.finish_reason in {"stop", "length"}
+    assert record.usage.input_tokens is not None
+    assert record.usage.input_tokens > 10
+    assert record.usage.output_tokens is not None
+    assert 0 < record.usage.output_tokens <= 12
+    assert record.timing.first_token_s is not None
+    assert record.output_chars == len(text)
+
+
+def test_all_routes_count_the_same_prompt_alike() -> None:
+    async def scene(client: Client) -> set[int | None]:
+        return {(await _read(client, kind))[1].usage.input_tokens for kind in KINDS}
+
+    assert len(run(scene)) == 1
+
+
+async def _running() -> float:
+    return (await probe(settings.INFERENCE_URL, settings.INFERENCE_API_KEY)).metrics["running"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_leaving_frees_the_server(kind: str) -> None:
+    async def scene(client: Client) -> CallRecord:
+        async with client.chat(server(kind), request(max_output_tokens=2000)) as call:
+            await anext(call)
+        async with asyncio.timeout(20):
+            while await _running():  # noqa: ASYNC110 - a server elsewhere is watched
+                await asyncio.sleep(0.05)
+        return call.record
+
+    record = run(scene)
+    assert (record.outcome, record.estimated) == ("stopped", True)
+
+
+def test_a_prompt_over_the_window_names_both_numbers() -> None:
+    with pytest.raises(errors.ContextTooLong) as caught:
+        run(lambda client: _read(client, "llamacpp", messages=(Message("user", "word " * 9000),)))
+    assert caught.value.input_tokens is not None
+    assert caught.value.context_window is not None
+    assert caught.value.input_tokens > caught.value.context_window
+
+
+def test_a_wrong_key_is_told() -> None:
+    async def scene(client: Client) -> None:
+        wrong = Server(kind="llamacpp", base_url=settings.INFERENCE_URL, api_key="wrong")
+        async with client.chat(wrong, request()) as call:
+            await anext(call)
+
+    with pytest.raises(errors.BadAuth):
+        run(scene)
+
+
+def test_a_server_that_makes_no_embeddings_says_so() -> None:
+    async def scene(client: Client) -> None:
+        await client.embed(server(), EmbedRequest(model=settings.INFERENCE_MODEL, inputs=("a",)))
+
+    with pytest.raises(errors.InferenceError):
+        run(scene)
+
+
+def test_what_a_probe_finds() -> None:
+    facts = asyncio.run(probe(settings.INFERENCE_URL, settings.INFERENCE_API_KEY))
+    assert (facts.kind, facts.reachable, facts.healthy, facts.counts_tokens) == ("llamacpp", True, True, True)
+    assert facts.models[0].context_window is not None
+    assert facts.problem is None
+
+
+def test_embeddings_of_the_embedder() -> None:
+    async def scene(client: Client) -> Any:
+        embedder = Server(kind="openai", base_url=settings.EMBEDDING_URL, api_key=settings.EMBEDDING_API_KEY)
+        wanted = EmbedRequest(model=settings.EMBEDDING_MODEL, inputs=("one", "two"), input_type="query")
+        return await client.embed(embedder, wanted)
+
+    found = run(scene)
+    assert [len(vector) for vector in found.vectors] == [settings.EMBEDDING_DIMENSION] * 2
+    assert found.usage.state == "reported"
