@@ -51,7 +51,7 @@ def test_a_key_sees_only_the_models_it_may_use(client_for, user, team, chat_targ
     assert len(client_for(plain).get("/api/v1/models/").json()["items"]) == count
 
 
-def test_limits_name_scope_unit_and_what_remains(client_for, api_key, team):
+def test_limits_name_scope_unit_and_what_remains(client_for, api_key, team, chat_target):
     budget_set(scope="team", unit="tokens", limit=1000, period="day", team_id=team.id, name="Research")
     items = client_for(api_key).get("/api/v1/limits/").json()["items"]
     (own,) = [item for item in items if item["scope"] == "team"]
