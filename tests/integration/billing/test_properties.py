@@ -76,7 +76,8 @@ class Holds(RuleBasedStateMachine):
             reservation_id=uuid7(), payer=self.people[who], kind="chat", price_key=MODEL,
             input_tokens=given, output_tokens=cap, min_output_tokens=min(floor, cap),
         )  # fmt: skip
-        room = min(state.remaining for state in limits_remaining(self.people[who]) if state.unit == "money")
+        limits = [state for state in limits_remaining(self.people[who]) if state.unit == "money"]
+        room = min(state.limit - state.spent - state.held for state in limits)
         try:
             held = reservation_hold(hold=item)
         except BudgetExhausted:
