@@ -17,7 +17,9 @@ from tests.stack import REPOSITORY, Stack, StackError, command
 
 __all__ = ["REPOSITORY", "SERVICES", "command", "seat"]
 
-SERVICES = Stack(REPOSITORY / ".local" / "test", "--services-only")
+SERVICES = Stack(
+    REPOSITORY / ".local" / "test", "--services-only", keep="TESSERA_KEEP_SERVICES" in os.environ
+)
 SEATS = range(1, 16)
 """Valkey has 16 databases; 0 is left to whoever looks at the stack by hand."""
 

@@ -46,9 +46,12 @@ def command(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess
 class Stack:
     """Join it before use and leave it afterwards: the first to join starts it, the last to leave takes it down."""
 
-    def __init__(self, data: Path, *options: str, env: Mapping[str, str] | None = None) -> None:
-        """`options` are further arguments of `manage.py up`."""
+    def __init__(
+        self, data: Path, *options: str, env: Mapping[str, str] | None = None, keep: bool = False
+    ) -> None:
+        """`options` are further arguments of `manage.py up`; with `keep` nobody takes down what is started now."""
         self.data = data
+        self._keep = keep
         self._options = options
         self._env = env
         self._users: IO[str] | None = None
@@ -66,7 +69,7 @@ class Stack:
                 self._start()
 
     def leave(self) -> None:
-        """Take it down unless somebody else still uses it, it ran before, or TESSERA_KEEP_SERVICES asks to keep it."""
+        """Take it down unless somebody else still uses it, or it was started to be kept."""
         assert self._users is not None
         with self._alone():
             try:
@@ -75,7 +78,7 @@ class Stack:
                 return
             finally:
                 self._users.close()
-            if self._mark.exists() and "TESSERA_KEEP_SERVICES" not in os.environ:
+            if self._mark.exists() and not self._keep:
                 command("down", "--data", str(self.data), env=self._env)
                 self._mark.unlink()
 
@@ -120,7 +123,7 @@ class Stack:
                 f"The test services did not start (exit code {done.returncode}); logs are in {self.data}/logs. "
                 f"In the foreground: {sys.executable} manage.py {' '.join(arguments)}\n{done.stdout.strip()[-3000:]}"
             )
-        if "TESSERA_KEEP_SERVICES" not in os.environ:
+        if not self._keep:
             self._mark.touch()
 
 
