@@ -183,8 +183,8 @@ class ChatCall:
         if self._record is not None:
             return
         progress, reader = self._progress, self._reader
-        if self._post is not None and not self._post.done():
-            self._post.cancel()
+        if self._post is not None and reader is None:
+            _let_go(self._post)
         if reader is not None:
             reader.close()
             progress.output_chars = reader.chars
@@ -193,6 +193,17 @@ class ChatCall:
         progress.total_s = self._loop.time() - self._t0
         progress.sent = self._sending.connected
         self._record = record_of(outcome, self._parser, self.usage, progress, error)
+
+
+def _let_go(post: asyncio.Task[Reply]) -> None:
+    """Drop a request nobody waits for any more, and the reply that may just have come."""
+    post.cancel()
+    post.add_done_callback(_close_reply)
+
+
+def _close_reply(post: asyncio.Task[Reply]) -> None:
+    if not post.cancelled() and post.exception() is None:
+        post.result().close()
 
 
 async def _refusal(reply: Reply) -> InferenceError:

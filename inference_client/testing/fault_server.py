@@ -102,8 +102,8 @@ class FaultServer:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        if self._server is not None:
-            self._server.close()
+        assert self._server is not None
+        self._server.close()
         for connection in list(self.connections):
             connection.drop(reset=True)
 
@@ -157,8 +157,7 @@ class _Connection(asyncio.Protocol):
 
     def drop(self, *, reset: bool) -> None:
         """Close the connection, politely or not."""
-        if self._transport is None:
-            return
+        assert self._transport is not None
         if reset:
             # With a lingering time of zero the socket answers with RST instead of FIN.
             raw = self._transport.get_extra_info("socket")
@@ -199,8 +198,8 @@ class _Connection(asyncio.Protocol):
             seen.sent += len(piece)
 
     def _write(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(data)
+        assert self._transport is not None
+        self._transport.write(data)
 
 
 def _content(seen: Seen, script: Script) -> tuple[str, tuple[bytes, ...]]:
@@ -222,8 +221,8 @@ def _head(script: Script, content_type: str) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Serve one script until interrupted."""
+def server_of(arguments: list[str] | None = None) -> FaultServer:
+    """The server that the command line describes."""
     parser = argparse.ArgumentParser(
         prog="python -m inference_client.testing.fault_server", description=__doc__
     )
@@ -252,8 +251,8 @@ def main(arguments: list[str] | None = None) -> None:
         cut_at=options.cut_at,
         ending=options.ending,
     )
-    asyncio.run(FaultServer(script, host=options.host, port=options.port).serve())
+    return FaultServer(script, host=options.host, port=options.port)
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(server_of().serve())

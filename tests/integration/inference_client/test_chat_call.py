@@ -1,7 +1,6 @@
-"""A call, however it ends, leaves exactly one record, and no connection behind."""
+"""Reading to the end, whatever the end is: one record that says what it was."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,31 +11,13 @@ from inference_client.retry import Retry
 from inference_client.testing.dialects import DIALECTS, Answer, openai_pieces
 from inference_client.testing.fault_server import Script
 from inference_client.types import CallRecord, Timeouts
+from tests.integration.inference_client.answers import KINDS, WORDS, leave_after, read, script
 from tests.integration.inference_client.scenes import QUICK, Outcome, Scene, run_scene, until
-
-KINDS = {
-    "openai": "openai-compatible",
-    "anthropic": "anthropic",
-    "ollama": "ollama",
-    "gemini": "gemini",
-    "responses": "openai-responses",
-    "bedrock": "bedrock",
-}
-WORDS = ("One", " two", " three", " four", " five")
-
-
-def script(name: str = "openai", **options: Any) -> Script:
-    answer = Answer(words=WORDS, input_tokens=40, cache_read=8, usage=options.pop("usage", "right"))
-    return Script(answer=answer, **options)
-
-
-async def _read(scene: Scene) -> Outcome:
-    return await scene.read()
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_a_call_read_to_its_end(name: str) -> None:
-    got = run_scene(_read, script(), kind=KINDS[name])
+    got = run_scene(read, script(), kind=KINDS[name])
     assert got.text == "".join(WORDS)
     record = got.record
     assert (record.outcome, record.finish_reason, record.error) == ("completed", "stop", None)
@@ -63,193 +44,15 @@ async def _by_batches(scene: Scene) -> tuple[list[Any], CallRecord]:
 
 def test_batches_give_the_same_events() -> None:
     events, record = run_scene(_by_batches, script())
-    assert events == run_scene(_read, script()).events
+    assert events == run_scene(read, script()).events
     assert record.outcome == "completed"
-
-
-# ---------------------------------------------------------------------------------------------- leaving early
-
-
-async def _leave_after(scene: Scene, count: int) -> CallRecord:
-    async with scene.call() as call:
-        for _ in range(count):
-            await anext(call)
-    return call.record
-
-
-@pytest.mark.parametrize("ending", ["normal", "hang"])
-def test_leaving_after_the_last_word_still_brings_the_numbers(ending: Any) -> None:
-    async def scene(scene: Scene) -> CallRecord:
-        async with scene.call() as call:
-            async for event in call:
-                if getattr(event, "text", "") == WORDS[-1]:
-                    break
-        return call.record
-
-    record = run_scene(scene, Script(answer=Answer(words=WORDS), ending=ending), kind="gemini")
-    assert (record.outcome, record.estimated, record.usage.output_tokens) == ("completed", False, 5)
-
-
-def _pieces(name: str) -> int:
-    return len(tuple(DIALECTS[name].pieces(script().answer)))
-
-
-@pytest.mark.parametrize(
-    ("name", "count"), [(name, count) for name in DIALECTS for count in range(len(WORDS))]
-)
-def test_leaving_at_every_event_stops_the_server(name: str, count: int) -> None:
-    async def scene(scene: Scene) -> CallRecord:
-        record = await _leave_after(scene, count)
-        if count:
-            seen = scene.upstream.seen[0]
-            await until(lambda: seen.left_at is not None)
-        assert len(scene.upstream.seen) == (1 if count else 0)
-        return record
-
-    record = run_scene(scene, script(gap_s=0.03), kind=KINDS[name])
-    assert record.outcome == "stopped"
-    assert record.never_sent is (count == 0)
-    assert record.attempts == min(count, 1)
-    # Gemini tells running numbers; everybody else owes the output when the reader leaves.
-    assert record.estimated is (count > 0 and name != "gemini")
-
-
-@pytest.mark.parametrize("name", DIALECTS)
-def test_cancelling_at_every_piece_leaves_one_record(name: str) -> None:
-    async def scene(scene: Scene) -> list[CallRecord]:
-        for _ in range(_pieces(name) + 2):
-            before = len(scene.upstream.seen)
-            task = asyncio.create_task(scene.read())
-            await until(lambda before=before: len(scene.upstream.seen) > before)
-            seen, number = scene.upstream.seen[-1], len(scene.calls)
-            await until(lambda seen=seen, number=number: seen.sent > 0 or number == 1)
-            await asyncio.sleep(0.01 * (number - 1))
-            task.cancel()
-            await asyncio.wait([task])
-        for seen in scene.upstream.seen:
-            await until(lambda seen=seen: seen.finished or seen.left_at is not None)
-        return [call.record for call in scene.calls]
-
-    records = run_scene(scene, script(gap_s=0.01), kind=KINDS[name])
-    assert {record.outcome for record in records} <= {"stopped", "completed"}
-    assert records[0].outcome == "stopped"
-    assert all(record.attempts == 1 for record in records)
-
-
-def test_cancelling_before_the_headers_closes_the_connection() -> None:
-    async def scene(scene: Scene) -> CallRecord:
-        task = asyncio.create_task(scene.read())
-        await until(lambda: bool(scene.upstream.seen))
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        await until(lambda: scene.upstream.seen[0].left_at is not None)
-        return scene.calls[0].record
-
-    record = run_scene(scene, script(wait_s=30))
-    assert (record.outcome, record.estimated, record.never_sent) == ("stopped", True, False)
-
-
-def test_a_hundred_cancelled_calls_leave_no_connection() -> None:
-    async def scene(scene: Scene) -> int:
-        for number in range(100):
-            task = asyncio.create_task(scene.read())
-            await asyncio.sleep(0.0005 * (number % 12))
-            task.cancel()
-            await asyncio.wait([task])
-        await until(lambda: not any(s.left_at is None and not s.finished for s in scene.upstream.seen))
-        outcome = await scene.read()
-        assert outcome.record.outcome == "completed"
-        return len([call.record for call in scene.calls])
-
-    assert run_scene(scene, script(gap_s=0.001)) == 101
-
-
-# ---------------------------------------------------------------------------------------------- draining
-
-
-@pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.parametrize("count", [1, 3])
-def test_where_leaving_does_not_stop_the_bill_the_rest_is_read(name: str, count: int) -> None:
-    async def scene(scene: Scene) -> CallRecord:
-        record = await _leave_after(scene, count)
-        assert scene.upstream.seen[0].finished
-        return record
-
-    record = run_scene(scene, script(gap_s=0.01), kind=KINDS[name], abort_stops_billing=False)
-    assert (record.outcome, record.estimated, record.finish_reason) == ("stopped", False, "stop")
-    assert (record.usage.input_tokens, record.usage.output_tokens) == (40, 5)
-    assert record.output_chars == len("".join(WORDS))
-
-
-def _cancelled_at(when: Callable[[Scene], bool]) -> Callable[[Scene], Any]:
-    async def scene(scene: Scene) -> CallRecord:
-        task = asyncio.create_task(scene.read())
-        await until(lambda: when(scene))
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        return scene.calls[0].record
-
-    return scene
-
-
-def test_cancelling_before_the_headers_drains_too() -> None:
-    scene = _cancelled_at(lambda scene: bool(scene.upstream.seen))
-    record = run_scene(scene, script(wait_s=0.1), abort_stops_billing=False)
-    assert (record.outcome, record.estimated) == ("stopped", False)
-    assert record.usage.output_tokens == 5
-
-
-def test_a_drain_that_is_cancelled_still_leaves_a_record() -> None:
-    async def scene(scene: Scene) -> CallRecord:
-        task = asyncio.create_task(scene.read())
-        await until(lambda: bool(scene.upstream.seen and scene.upstream.seen[0].sent))
-        task.cancel()
-        await asyncio.sleep(0.02)
-        task.cancel()
-        await asyncio.wait([task])
-        await until(lambda: scene.upstream.seen[0].left_at is not None)
-        return scene.calls[0].record
-
-    record = run_scene(scene, script(gap_s=0.05, ending="hang"), abort_stops_billing=False)
-    assert (record.outcome, record.estimated) == ("stopped", True)
-
-
-def test_a_drain_ends_after_its_time() -> None:
-    timeouts = Timeouts(first_token=5, idle=5, total=20, grace=0.2, drain=0.2)
-
-    async def scene(scene: Scene) -> CallRecord:
-        return await _leave_after(scene, 1)
-
-    hanging = script(cut_at=400, ending="hang")
-    record = run_scene(scene, hanging, abort_stops_billing=False, timeouts=timeouts)
-    assert (record.outcome, record.estimate_reason) == ("stopped", "no_usage")
-
-
-def test_a_drain_without_headers_ends_after_its_time() -> None:
-    timeouts = Timeouts(first_token=5, idle=5, total=20, grace=0.2, drain=0.2)
-    scene = _cancelled_at(lambda scene: bool(scene.upstream.seen))
-    record = run_scene(scene, script(wait_s=30), abort_stops_billing=False, timeouts=timeouts)
-    assert (record.outcome, record.estimate_reason) == ("stopped", "no_usage")
-
-
-def test_a_refusal_met_while_draining_changes_nothing() -> None:
-    scene = _cancelled_at(lambda scene: bool(scene.upstream.seen))
-    record = run_scene(scene, Script(status=500, body=(b"{}",), wait_s=0.1), abort_stops_billing=False)
-    assert (record.outcome, record.estimated) == ("stopped", False)
-    assert record.error is not None
-    assert record.error.name == "ServerFault"
-
-
-# ---------------------------------------------------------------------------------------------- failing
 
 
 @pytest.mark.parametrize("ending", ["drop", "reset"])
 @pytest.mark.parametrize("name", DIALECTS)
 def test_a_stream_cut_in_the_middle_is_broken(name: str, ending: Any) -> None:
     size = len(b"".join(DIALECTS[name].pieces(script().answer)))
-    got = run_scene(_read, script(cut_at=size * 2 // 3, ending=ending), kind=KINDS[name])
+    got = run_scene(read, script(cut_at=size * 2 // 3, ending=ending), kind=KINDS[name])
     assert isinstance(got.error, errors.BrokenStream)
     assert got.record.outcome == "failed"
     assert got.record.error is not None
@@ -261,26 +64,26 @@ def test_a_stream_cut_in_the_middle_is_broken(name: str, ending: Any) -> None:
 
 
 def test_a_body_that_ends_properly_but_too_early_is_broken() -> None:
-    got = run_scene(_read, script(cut_at=500))
+    got = run_scene(read, script(cut_at=500))
     assert isinstance(got.error, errors.BrokenStream)
     assert got.error.code == "ended_early"
 
 
 def test_a_stream_cut_after_its_finish_is_whole_but_estimated() -> None:
     size = len(b"".join(list(openai_pieces(script().answer))[:-2]))
-    got = run_scene(_read, script(cut_at=size, ending="drop"))
+    got = run_scene(read, script(cut_at=size, ending="drop"))
     assert got.error is None
     assert (got.record.outcome, got.record.estimate_reason) == ("completed", "no_usage")
 
 
 def test_usage_that_never_comes_is_waited_for_shortly() -> None:
     size = len(b"".join(list(openai_pieces(script().answer))[:-2]))
-    got = run_scene(_read, script(cut_at=size, ending="hang"))
+    got = run_scene(read, script(cut_at=size, ending="hang"))
     assert (got.record.outcome, got.record.estimate_reason) == ("completed", "no_usage")
 
 
 def test_a_body_left_open_after_everything_was_said_is_whole() -> None:
-    got = run_scene(_read, script(ending="hang"))
+    got = run_scene(read, script(ending="hang"))
     assert (got.record.outcome, got.record.estimated) == ("completed", False)
 
 
@@ -289,7 +92,7 @@ def test_a_body_left_open_after_everything_was_said_is_whole() -> None:
     [("right", None), ("twice", None), ("none", "no_usage"), ("zero", "zero_for_an_answer")],
 )
 def test_what_is_estimated(usage: Any, reason: str | None) -> None:
-    assert run_scene(_read, script(usage=usage)).record.estimate_reason == reason
+    assert run_scene(read, script(usage=usage)).record.estimate_reason == reason
 
 
 def test_numbers_left_out_by_the_server_are_unknown_not_zero() -> None:
@@ -297,14 +100,14 @@ def test_numbers_left_out_by_the_server_are_unknown_not_zero() -> None:
         b'{"model":"m","message":{"content":"Hi"},"done":false}\n',
         b'{"model":"m","message":{"content":""},"done":true,"done_reason":"stop","eval_count":1}\n',
     )
-    got = run_scene(_read, Script(body=lines, content_type="application/x-ndjson"), kind="ollama")
+    got = run_scene(read, Script(body=lines, content_type="application/x-ndjson"), kind="ollama")
     assert got.record.usage.input_tokens is None
     assert got.record.estimate_reason == "no_input_tokens"
 
 
 def test_running_totals_need_no_estimate_when_the_reader_leaves() -> None:
     async def scene(scene: Scene) -> CallRecord:
-        return await _leave_after(scene, 3)
+        return await leave_after(scene, 3)
 
     record = run_scene(scene, script(usage="running", gap_s=0.02), kind="vllm")
     assert (record.estimated, record.usage.output_tokens) == (False, 3)
@@ -357,7 +160,7 @@ def test_a_reader_that_is_slow_does_not_time_out() -> None:
     ],
 )
 def test_a_refusal(status: int, body: bytes, headers: dict[str, str], expected: type[Exception]) -> None:
-    got = run_scene(_read, Script(status=status, body=(body,), headers=headers))
+    got = run_scene(read, Script(status=status, body=(body,), headers=headers))
     assert type(got.error) is expected
     assert got.error is not None
     assert got.record.error == got.error.info
@@ -387,12 +190,12 @@ def test_calls_that_broke_off_are_never_sent_again() -> None:
 
 def test_an_unknown_kind_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(errors.Unsupported, match="skynet"):
-        run_scene(_read, kind="skynet")
+        run_scene(read, kind="skynet")
 
 
 def test_an_answer_over_the_cap_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inference_client.answer.MAX_BODY_BYTES", 600)
-    got = run_scene(_read, script(gap_s=0.01))
+    got = run_scene(read, script(gap_s=0.01))
     assert isinstance(got.error, errors.MalformedAnswer)
     assert got.error.code == "answer_too_large"
     assert got.text
@@ -400,7 +203,7 @@ def test_an_answer_over_the_cap_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_leaving_before_anything_was_sent_drains_nothing() -> None:
     async def scene(scene: Scene) -> CallRecord:
-        return await _leave_after(scene, 0)
+        return await leave_after(scene, 0)
 
     record = run_scene(scene, script(), abort_stops_billing=False)
     assert (record.outcome, record.attempts, record.never_sent) == ("stopped", 0, True)
@@ -408,20 +211,20 @@ def test_leaving_before_anything_was_sent_drains_nothing() -> None:
 
 def test_an_answer_that_tells_its_input_only() -> None:
     line = b'{"message":{"content":"Hi"},"done":true,"done_reason":"stop","prompt_eval_count":4}\n'
-    got = run_scene(_read, Script(body=(line,), content_type="application/x-ndjson"), kind="ollama")
+    got = run_scene(read, Script(body=(line,), content_type="application/x-ndjson"), kind="ollama")
     assert got.record.estimate_reason == "no_output_tokens"
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_answers_without_usage(name: str) -> None:
-    got = run_scene(_read, script(usage="none"), kind=KINDS[name])
+    got = run_scene(read, script(usage="none"), kind=KINDS[name])
     assert (got.record.outcome, got.record.estimate_reason) == ("completed", "no_usage")
 
 
 def test_an_error_inside_a_200_keeps_the_text_before_and_the_usage_after() -> None:
     pieces = list(openai_pieces(script().answer))
     pieces.insert(3, b'data: {"error":{"message":"GPU on fire","code":500}}\n\n')
-    got = run_scene(_read, Script(body=tuple(pieces)))
+    got = run_scene(read, Script(body=tuple(pieces)))
     assert isinstance(got.error, errors.ServerFault)
     assert got.text == "".join(WORDS)
     assert got.record.usage.output_tokens == 5
@@ -432,7 +235,7 @@ def test_a_server_that_does_not_stream_is_read_all_the_same() -> None:
         b'{"model":"m","choices":[{"message":{"content":"Whole."},"finish_reason":"stop"}],'
         b'"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}'
     )
-    got = run_scene(_read, Script(body=(body,), content_type="application/json"))
+    got = run_scene(read, Script(body=(body,), content_type="application/json"))
     assert (got.text, got.record.outcome, got.record.usage.output_tokens) == ("Whole.", "completed", 2)
 
 
@@ -445,7 +248,7 @@ def test_a_server_that_does_not_stream_is_read_all_the_same() -> None:
     ],
 )
 def test_an_answer_that_is_none(content_type: str, body: bytes) -> None:
-    got = run_scene(_read, Script(body=(body,), content_type=content_type))
+    got = run_scene(read, Script(body=(body,), content_type=content_type))
     assert isinstance(got.error, errors.MalformedAnswer)
 
 

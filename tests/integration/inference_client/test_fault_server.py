@@ -8,6 +8,7 @@ import pytest
 
 from inference_client import errors
 from inference_client.client import Client
+from inference_client.testing.fault_server import server_of
 from inference_client.types import Server
 from tests.integration.inference_client.scenes import REQUEST
 
@@ -39,6 +40,16 @@ async def _against(*arguments: str) -> str:
 
 def test_an_answer_word_by_word() -> None:
     assert asyncio.run(_against("--words", "3", "--gap-ms", "1")) == " word0 word1 word2"
+
+
+def test_the_command_line_describes_the_script() -> None:
+    script = server_of(
+        ["--words", "2", "--usage", "wrong", "--status", "503", "--ending", "reset"]
+    ).next_script()
+    assert (script.answer.output_tokens, script.status, script.ending) == (1002, 503, "reset")
+    assert script.body is not None
+    plain = server_of([]).next_script()
+    assert (plain.body, plain.headers, plain.cut_at) == (None, {}, None)
 
 
 def test_a_refusal_with_its_wait() -> None:

@@ -21,9 +21,8 @@ def server(kind: str = "llamacpp") -> Server:
 
 
 def request(**options: Any) -> ChatRequest:
-    return ChatRequest(
-        **{"model": settings.INFERENCE_MODEL, "messages": PROMPT, "max_output_tokens": 12} | options
-    )
+    given: dict[str, Any] = {"model": settings.INFERENCE_MODEL, "messages": PROMPT, "max_output_tokens": 12}
+    return ChatRequest(**(given | options))
 
 
 def run(scene: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:

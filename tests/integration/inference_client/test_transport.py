@@ -26,12 +26,12 @@ def _closed_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def _strict(url: str, *, reading: bool = True, **timeout: float) -> bytes:
+async def _strict(url: str, **timeout: float) -> bytes:
     transport = StrictTransport()
     try:
         request = httpx.Request("POST", url, content=b"{}", extensions={"timeout": timeout})
         response = await transport.handle_async_request(request)
-        return await response.aread() if reading else b""
+        return await response.aread()
     finally:
         await transport.aclose()
 

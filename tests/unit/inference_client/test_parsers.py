@@ -229,6 +229,23 @@ def test_anthropic_servers_that_correct_the_input_at_the_end() -> None:
     assert (usage.input_tokens, usage.output_tokens, reader.finish_reason) == (9, 4, "content_filter")
 
 
+def test_anthropic_blocks_that_say_nothing_to_us() -> None:
+    stream = sse(
+        {"type": "content_block_start", "index": "x", "content_block": {"type": "search", "text": "found"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s"}},
+        {"type": "message_delta", "delta": {}, "usage": None},
+        {"type": "something_new"},
+    )
+    reader = parser("messages")
+    assert (reader.feed(stream), reader.error, reader.usage().state) == ([], None, "absent")
+
+
+def test_blank_lines_and_unknown_events_mean_nothing() -> None:
+    assert parser("api/chat").feed(b"\n  \n") == []
+    assert parser("v1/chat").feed(lines({"event_type": "search-results"})) == []
+    assert parser("chat.completions").feed(sse({"error": None, "choices": []})) == []
+
+
 def test_ollama_thinking_calls_and_missing_reason() -> None:
     reader = parser("api/chat")
     message = {
@@ -291,7 +308,7 @@ def test_responses_arguments_told_only_at_the_end() -> None:
 
 def test_tgi_special_tokens_are_no_text() -> None:
     last = {"token": {"text": "</s>", "special": True}, "generated_text": " ada"}
-    last["details"] = {"finish_reason": "eos_token", "generated_tokens": 2, "input_length": 15}  # type: ignore[assignment]
+    last["details"] = {"finish_reason": "eos_token", "generated_tokens": 2, "input_length": 15}
     reader = parser("generate_stream")
     assert reader.feed(sse({"token": {"text": " ada"}}, last)) == [T(" ada")]
     usage = reader.usage()

@@ -62,5 +62,14 @@ def test_replay_names_a_file_it_cannot_read(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out)["error"]["class"] == "UnreadableRecording"
 
 
+def test_a_recording_of_an_unknown_api_is_named() -> None:
+    unknown = Recording(
+        file="x", provider="p", api="telepathy", mode="json", status=200, headers={}, body=b"{}"
+    )
+    got = replayed(unknown)
+    assert (got["error"]["class"], got["usage"]) == ("Unsupported", None)
+    assert "telepathy" in got["error"]["message"]
+
+
 def test_every_kind_has_an_adapter() -> None:
     assert all(adapter_for(kind).parser(kind) is not None for kind in KINDS.values())

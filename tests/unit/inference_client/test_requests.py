@@ -41,7 +41,8 @@ TALK = (
 def sent(kind: str, *, base: str = "http://h:1", **options: Any) -> tuple[WireRequest, Any]:
     """The request, and its body as a value."""
     row = kind_of(kind)
-    request = ChatRequest(**{"model": "m/x:1", "messages": TALK, "max_output_tokens": 50} | options)
+    given: dict[str, Any] = {"model": "m/x:1", "messages": TALK, "max_output_tokens": 50}
+    request = ChatRequest(**(given | options))
     wire = adapter_for(row).chat_request(Server(kind=kind, base_url=base, api_key="k"), row, request)
     return wire, orjson.loads(wire.body)
 
