@@ -78,15 +78,23 @@ class EventStore:
         except Unavailable:
             return False
 
+    async def _ended_before(self, turn_id: UUID, last: str) -> bool:
+        """Whether the end event is the one a reader has already."""
+        newest = cast("Stored", await async_redis().xrevrange(events_key(turn_id), count=1))
+        return bool(newest) and newest[0][0].decode() == last and newest[0][1][b"n"].decode() in END_EVENTS
+
     async def follow(self, turn_id: UUID, after: int = 0) -> AsyncIterator[list[bytes]]:
         """Frames numbered above `after`, in batches, until the end event; an empty batch for each quiet spell.
 
         Errors: `redis_door.Unavailable` when the broker goes away.
         """
-        last = f"{after}-0"
+        last, block = f"{after}-0", 1
         while True:
-            found = await async_redis().xread({events_key(turn_id): last}, block=_BLOCK_MS, count=500)
+            found = await async_redis().xread({events_key(turn_id): last}, block=block, count=500)
+            block = _BLOCK_MS
             if not found:
+                if await self._ended_before(turn_id, last):
+                    return
                 yield []
                 continue
             entries = cast("list[tuple[bytes, Stored]]", found)[0][1]

@@ -153,7 +153,8 @@ def end(ending: Ending) -> tuple[str, dict[str, Any]]:
 
 def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[str, Any]) -> ClosedTurn:
     """What is stored of a turn that ended."""
-    marks = citations(taken.log.text, len(taken.passages))
+    # Without a search a bracketed number is the model's own text, not a mark.
+    marks = citations(taken.log.text, len(taken.passages)) if taken.ask.collections else None
     assert taken.admission is not None
     notices = [notice for event in taken.log.events for notice in _notices_in(event)]
     return ClosedTurn(
@@ -161,7 +162,7 @@ def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[
         conversation_id=taken.ask.conversation_id,
         team_id=taken.ask.team_id,
         ending=taken.ending,
-        answer=marks.text,
+        answer=taken.log.text if marks is None else marks.text,
         reasoning=taken.log.reasoning,
         quotes=quotes(taken.quotes),
         notices=notices,
@@ -169,7 +170,7 @@ def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[
         timing=figures,
         deployment_id=taken.admission.target.deployment_id,
         passages=taken.passages,
-        cited=marks.cited,
+        cited=frozenset(marks.cited) if marks else frozenset(),
     )
 
 

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from django.conf import settings
+
 from app.catalog.selectors import Target
 from app.common.errors import Busy
-
-LONGEST_WAIT_SECONDS = 30.0
 
 
 class _Slots:
@@ -33,8 +33,9 @@ def _slots(target: Target) -> _Slots:
 
 
 @asynccontextmanager
-async def slot(target: Target, *, longest_wait: float = LONGEST_WAIT_SECONDS) -> AsyncIterator[None]:
-    """Hold one of the deployment's slots. Errors: Busy with the position after `longest_wait` seconds."""
+async def slot(target: Target) -> AsyncIterator[None]:
+    """Hold one of the deployment's slots. Errors: Busy with the position after `QUEUE_WAIT_SECONDS`."""
+    longest_wait = settings.QUEUE_WAIT_SECONDS
     slots = _slots(target)
     if slots.semaphore.locked():
         slots.waiting += 1

@@ -181,6 +181,7 @@ EMBEDDING_PASSAGE_PREFIX = env.text("EMBEDDING_PASSAGE_PREFIX", "passage: ")
 RETRIEVAL_EMBEDDER = "app.gate.embedding.embed"
 RETRIEVAL_RUN_DB = "app.common.db.run_db"
 
+QUEUE_WAIT_SECONDS = env.number("QUEUE_WAIT_SECONDS", 30)
 DRAIN_SECONDS = env.number("DRAIN_SECONDS", 600)
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 

@@ -19,6 +19,7 @@ import psycopg
 from tests.stack import PROCESS_ENV, REPOSITORY
 
 T = TypeVar("T")
+Events = Iterator[tuple[int, str, dict[str, Any]]]
 PATIENCE_SECONDS = 90
 
 
@@ -60,7 +61,7 @@ class Stream:
         return self.events[-1][0]
 
 
-def events_of(response: httpx.Response) -> Iterator[tuple[int, str, dict[str, Any]]]:
+def events_of(response: httpx.Response) -> Events:
     """Server-sent events of an open response."""
     number, name = 0, ""
     for line in response.iter_lines():
@@ -98,13 +99,13 @@ class Live:
         return str(made["id"])
 
     @contextlib.contextmanager
-    def ask(self, conversation: str, text: str, *, url: str = "", **wishes: Any) -> Iterator[httpx.Response]:
-        """An open stream of a turn, at this or another web process."""
+    def ask(self, conversation: str, text: str, *, url: str = "", **wishes: Any) -> Iterator[Events]:
+        """The events of a turn asked at this or another web process, while its stream is open."""
         body = {"text": text, "collections": [], "parent": None, **wishes}
         where = f"{url or self.run['url'].rstrip('/')}/api/v1/conversations/{conversation}/turns/"
         with self.http.stream("POST", where, json=body) as response:
             assert response.status_code == 200, response.read()
-            yield response
+            yield events_of(response)
 
     def read_turn(self, turn_id: str, *, url: str = "", after: int = 0) -> Stream:
         """A turn's events to the end, from any web process, after a number."""
@@ -156,7 +157,7 @@ class Live:
                 "warning",
             ],
             cwd=REPOSITORY,
-            env={**env, "TESSERA_DATA": str(self.data), "DRAIN_SECONDS": "20"},
+            env={**env, "TESSERA_DATA": str(self.data), "DRAIN_SECONDS": "120", "QUEUE_WAIT_SECONDS": "120"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -8,20 +8,25 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.e2e.live import Live, Stream, alive, events_of, until
+from tests.e2e.live import Events, Live, Stream, alive, until
 
 pytestmark = [pytest.mark.live, pytest.mark.prove]
-LONG = "Count from one to two hundred in words, one number a line."
+LONG = "Write a very long story about a lighthouse keeper and the sea, with many chapters."
 
 
-def read_until(response: httpx.Response, enough: Callable[[Stream], bool]) -> Stream:
+def read_until(events: Events, enough: Callable[[Stream], bool]) -> Stream:
     """Read an open stream until it has shown enough."""
     seen = Stream()
-    for event in events_of(response):
+    for event in events:
         seen.events.append(event)
         if enough(seen):
             break
     return seen
+
+
+def joined(first: Stream, rest: Stream) -> Stream:
+    """What a reader has who came back for the rest."""
+    return Stream(first.events + rest.events)
 
 
 def some_text(seen: Stream) -> bool:
@@ -31,8 +36,8 @@ def some_text(seen: Stream) -> bool:
 def test_two_processes_serve_one_conversation_and_every_reader_sees_the_text_once(live: Live) -> None:
     second = live.another_web()
     conversation = live.conversation()
-    with live.ask(conversation, LONG, url=second, max_output_tokens=120) as response:
-        begun = read_until(response, some_text)
+    with live.ask(conversation, LONG, url=second, max_output_tokens=120) as events:
+        begun = read_until(events, some_text)
     turn = begun.body("turn")["turn_id"]
     # The page was reloaded in the middle: from the start at another process, and after the last event at either.
     anew = live.read_turn(turn)
@@ -40,25 +45,24 @@ def test_two_processes_serve_one_conversation_and_every_reader_sees_the_text_onc
     rest_there = live.read_turn(turn, url=second, after=begun.last_id)
     answer = live.turn_row(turn)["answer"]
     assert anew.text == answer
-    assert begun.text + rest_here.text == answer
-    assert begun.text + rest_there.text == answer
+    assert joined(begun, rest_here).text == joined(begun, rest_there).text == answer
     assert anew.names[-1] == "done"
     follow_up = live.ask(conversation, "Go on.", parent=turn, max_output_tokens=8)
-    with follow_up as response:
-        assert Stream(list(events_of(response))).names[-1] == "done"
+    with follow_up as events:
+        assert Stream(list(events)).names[-1] == "done"
 
 
 def test_a_stop_at_another_process_ends_the_turn_and_keeps_its_text(live: Live) -> None:
     second = live.another_web()
-    with live.ask(live.conversation(), LONG, url=second, max_output_tokens=900) as response:
-        begun = read_until(response, some_text)
+    with live.ask(live.conversation(), LONG, url=second, max_output_tokens=900) as events:
+        begun = read_until(events, some_text)
         turn = begun.body("turn")["turn_id"]
         assert live.http.post(f"/api/v1/turns/{turn}/stop/").status_code == 202
-        rest = Stream(list(events_of(response)))
+        rest = Stream(list(events))
     assert rest.body("done") == {"finish_reason": "stopped"}
     row = live.turn_row(turn)
     assert row["state"] == "stopped"
-    assert begun.text + rest.text == row["answer"]
+    assert joined(begun, rest).text == row["answer"]
     assert [r for r in live.held() if str(r[1]) == turn] == []
 
 
@@ -71,8 +75,8 @@ def test_many_streams_over_several_processes_are_each_complete(live: Live) -> No
     def one(number: int) -> None:
         with live.ask(
             live.conversation(), f"Say the number {number}.", url=urls[number % 4], max_output_tokens=12
-        ) as response:
-            first = read_until(response, lambda seen: "turn" in seen.names)
+        ) as events:
+            first = read_until(events, lambda seen: "turn" in seen.names)
         turn = first.body("turn")["turn_id"]
         whole = live.read_turn(turn, url=urls[(number + 1) % 4])
         with lock:
@@ -102,9 +106,9 @@ def test_sigterm_lets_twenty_streams_finish_and_refuses_new_ones(live: Live) -> 
     def one(number: int) -> None:
         with live.ask(
             live.conversation(), f"Count to {number + 10}.", url=url, max_output_tokens=24
-        ) as response:
+        ) as events:
             seen = Stream()
-            for event in events_of(response):
+            for event in events:
                 seen.events.append(event)
                 if event[1] == "turn":
                     begun.wait()
@@ -137,8 +141,8 @@ def test_sigterm_lets_twenty_streams_finish_and_refuses_new_ones(live: Live) -> 
 
 
 def test_kill_minus_nine_in_mid_stream_leaves_no_hold_and_no_lost_text(live: Live) -> None:
-    with live.ask(live.conversation(), LONG, max_output_tokens=900) as response:
-        begun = read_until(response, some_text)
+    with live.ask(live.conversation(), LONG, max_output_tokens=900) as events:
+        begun = read_until(events, some_text)
         os.kill(live.web_pid(), signal.SIGKILL)
     turn = begun.body("turn")["turn_id"]
     until(lambda: live.ready() or None, "the web process is back")
