@@ -233,7 +233,7 @@ APPLY = """(m, events) => {
     [
         REPLAY,
         REPLAY[:5] + REPLAY,
-        [*REPLAY[:4], ("delta", {"text": "Hello you [2].", "reset": True}), *REPLAY[6:]],
+        [*REPLAY[:4], ("delta", {"text": "Hello you [2].", "replace": True}), *REPLAY[6:]],
     ],
     ids=["once", "from the start again", "stored text instead"],
 )

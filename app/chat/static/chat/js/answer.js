@@ -17,7 +17,7 @@ function asNotice(notice) {
 const steps = {
   turn(answer, data) {
     // A server that can no longer replay from where we stood begins again, so what was drawn is dropped.
-    Object.assign(answer, { turn_id: data.turn_id, text: "", reasoning: "", sources: [], quotes: [], usage: null, price: null });
+    Object.assign(answer, { turn_id: data.turn_id, text: "", reasoning: "", usage: null, price: null });
     answer.epoch += 1;
     answer.model = data.model ?? answer.model;
     answer.notices = (data.notices ?? []).map(asNotice);
@@ -40,7 +40,7 @@ const steps = {
     answer.first ??= performance.now();
     answer.phase = "generating";
     // A server without the events any more sends the stored text as one piece.
-    if (data.reset) Object.assign(answer, { text: "", reasoning: "", epoch: answer.epoch + 1 });
+    if (data.replace) Object.assign(answer, { text: "", reasoning: "", epoch: answer.epoch + 1 });
     if (data.text) answer.text += data.text;
     if (data.reasoning) answer.reasoning += data.reasoning;
   },

@@ -56,6 +56,7 @@ function drawPanel() {
 }
 
 function openPanel(open) {
+  if (open) drawPanel();
   panel.hidden = !open;
   document.getElementById("collection-open")?.setAttribute("aria-expanded", String(open));
   if (open) (panel.querySelector("input") ?? panel.querySelector("a")).focus();

@@ -93,12 +93,22 @@ function normal(item) {
   return { ...item, ...lists, notices, price, epoch: 0, text: item.text ?? "", reasoning: item.reasoning ?? "" };
 }
 
+function questionNode(id) {
+  return thread.querySelector(`.question[data-id="${CSS.escape(id)}"]`);
+}
+
 async function loadEarlier() {
   const height = scroller.scrollHeight;
+  const shown = branch(state.messages, state.leaf);
   const part = await page(`conversations/${state.conversation.id}/messages/`, { cursor: state.earlier });
   keep(part.items);
   state.earlier = part.next;
-  draw();
+  const path = branch(state.messages, state.leaf);
+  const fresh = path.slice(0, path.length - shown.length).map(node);
+  // Answers on the page stay as they are; questions may have gained a version among the older messages.
+  for (const message of shown) if (message.role === "user") questionNode(message.id)?.replaceWith(questionView(message));
+  thread.querySelector(".earlier")?.remove();
+  thread.prepend(...(state.earlier ? [earlierButton()] : []), ...fresh);
   scroller.scrollTop += scroller.scrollHeight - height;
 }
 
@@ -133,8 +143,7 @@ export async function reconcile(questionId, answerId, turnId) {
   state.messages.delete(answerId);
   keep(own);
   state.leaf = newestLeaf(state.messages, answered.id);
-  const question = thread.querySelector(`.question[data-id="${CSS.escape(questionId)}"]`);
-  question?.replaceWith(questionView(own.find((item) => item.role === "user")));
+  questionNode(questionId)?.replaceWith(questionView(own.find((item) => item.role === "user")));
   if (!view) return;
   views.delete(answerId);
   views.set(answered.id, view);

@@ -35,12 +35,15 @@ export class TurnFollower {
     this.abort.abort();
   }
 
-  connect() {
+  async connect() {
     const { signal } = this.abort;
     const accept = "text/event-stream";
     if (this.turnId) return open("GET", `turns/${this.turnId}/events/`, { accept, signal, lastEventId: this.last });
     // The same key and body again gives the same turn, from its first event.
-    return open("POST", `conversations/${this.conversationId}/turns/`, { accept, signal, body: this.body, key: this.key });
+    const response = await open("POST", `conversations/${this.conversationId}/turns/`, { accept, signal, body: this.body, key: this.key });
+    // Known before the first event, so that a line that breaks at once is taken up again, not asked again.
+    this.turnId = /turns\/([^/]+)\/$/.exec(response.headers.get("Location") ?? "")?.[1] ?? null;
+    return response;
   }
 
   /** Resolves when the turn ended or was left; throws ApiError when it was refused or can no longer be followed. */
