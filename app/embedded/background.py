@@ -3,9 +3,27 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from types import TracebackType
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+
+class _Handing(Generic[T]):
+    """Gives whatever is raised inside to the future instead of to the thread, which has nobody to tell."""
+
+    def __init__(self, future: "Future[T]") -> None:
+        self._future = future
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, where: TracebackType | None
+    ) -> bool:
+        if raised is not None:
+            self._future.set_exception(raised)
+        return True
 
 
 def background(work: Callable[[], T]) -> "Future[T]":
@@ -13,12 +31,8 @@ def background(work: Callable[[], T]) -> "Future[T]":
     future: Future[T] = Future()
 
     def run() -> None:
-        try:
-            value = work()
-        except BaseException as exc:  # noqa: BLE001 - handed to whoever asks for the value
-            future.set_exception(exc)
-        else:
-            future.set_result(value)
+        with _Handing(future):
+            future.set_result(work())
 
     threading.Thread(target=run, daemon=True).start()
     return future

@@ -15,6 +15,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -25,6 +26,7 @@ from app.embedded.children import started_ticks, stat_fields
 from tests.services_plugin import REPOSITORY, command
 
 OUTSIDE = {"INFERENCE_URL": "http://127.0.0.1:9/v1", "EMBEDDING_URL": "http://127.0.0.1:9/v1"}
+prove = pytest.mark.prove
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user or to mount")
 
 
@@ -39,6 +41,11 @@ class Stack:
 
     def down(self) -> subprocess.CompletedProcess[str]:
         return command("down", "--data", str(self.data))
+
+    def ensure_up(self) -> None:
+        """Start it unless the test before left it running."""
+        if not (self.data / "run.json").exists() or gone(self.supervisor):
+            self.must_up()
 
     def must_up(self) -> None:
         done = self.up()
@@ -73,15 +80,39 @@ class Stack:
         return redis.Redis.from_url(self.env["REDIS_URL"], socket_timeout=5)
 
 
-@pytest.fixture
-def stack() -> Iterator[Stack]:
+@contextmanager
+def made_and_removed() -> Iterator[Stack]:
     # Not below pytest's own folder, which only its user may enter: the database's user must.
     data = Path(tempfile.mkdtemp(prefix="tessera-life-"))
     data.chmod(0o755)
     made = Stack(data)
-    yield made
-    made.down()
-    shutil.rmtree(data)
+    try:
+        yield made
+    finally:
+        made.down()
+        shutil.rmtree(data)
+
+
+@pytest.fixture
+def stack() -> Iterator[Stack]:
+    """A new directory, nothing started."""
+    with made_and_removed() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def _shared() -> Iterator[Stack]:
+    with made_and_removed() as made:
+        yield made
+
+
+@pytest.fixture
+def running(_shared: Stack) -> Stack:
+    """A stack that runs and holds one row and one key; every test leaves the data as it is."""
+    _shared.ensure_up()
+    if not _shared.valkey.exists("kept"):
+        remember(_shared)
+    return _shared
 
 
 def gone(pid: int) -> bool:
@@ -120,113 +151,102 @@ def assert_remembered(stack: Stack, rows: int = 1) -> None:
     assert stack.valkey.get("kept") == b"1"
 
 
-def test_a_second_up_is_refused_and_down_keeps_the_data(stack: Stack) -> None:
-    stack.must_up()
-    remember(stack)
-    second = stack.up()
+def test_a_second_up_is_refused_and_down_keeps_the_data(running: Stack) -> None:
+    second = running.up()
     assert second.returncode != 0
-    assert f"already runs in {stack.data}" in second.stdout
-    children, ports = stack.sessions, (stack.data / "ports.json").read_text()
-    down = stack.down()
+    assert f"already runs in {running.data}" in second.stdout
+    children, ports = running.sessions, (running.data / "ports.json").read_text()
+    down = running.down()
     assert (down.returncode, down.stdout.strip()) == (0, "stopped")
     assert all(gone(pid) for pid in children)
-    assert "nothing runs" in stack.down().stdout
-    stack.must_up()
-    assert (stack.data / "ports.json").read_text() == ports
-    assert_remembered(stack)
+    assert "nothing runs" in running.down().stdout
+    running.must_up()
+    assert (running.data / "ports.json").read_text() == ports
+    assert_remembered(running)
 
 
-def test_nothing_outlives_a_killed_supervisor_and_the_next_start_is_clean(stack: Stack) -> None:
-    stack.must_up()
-    remember(stack)
-    children = stack.sessions
-    os.kill(stack.supervisor, signal.SIGKILL)
+def test_nothing_outlives_a_killed_supervisor_and_the_next_start_is_clean(running: Stack) -> None:
+    children = running.sessions
+    os.kill(running.supervisor, signal.SIGKILL)
     until(lambda: all(gone(pid) for pid in children))
-    stack.must_up()
-    assert_remembered(stack)
+    running.must_up()
+    assert_remembered(running)
 
 
-def test_everything_killed_at_once(stack: Stack) -> None:
-    stack.must_up()
-    remember(stack)
-    everything = [stack.supervisor, *stack.sessions]
+@prove
+def test_everything_killed_at_once(running: Stack) -> None:
+    everything = [running.supervisor, *running.sessions]
     for pid in everything:
         os.kill(pid, signal.SIGSTOP)
     for pid in everything:
         os.kill(pid, signal.SIGKILL)
     until(lambda: all(gone(pid) for pid in everything))
-    assert (stack.data / "postgres" / "postmaster.pid").exists()
-    stack.must_up()
-    assert_remembered(stack)
+    assert (running.data / "postgres" / "postmaster.pid").exists()
+    running.must_up()
+    assert_remembered(running)
 
 
-def test_a_postmaster_left_running_is_stopped_first(stack: Stack) -> None:
+@prove
+def test_a_postmaster_left_running_is_stopped_first(running: Stack) -> None:
     """As when the kernel's death signal is lost: the old server still holds the cluster."""
-    stack.must_up()
-    remember(stack)
-    old = stack.postmaster
+    old = running.postmaster
     os.kill(old, signal.SIGSTOP)
-    os.kill(stack.supervisor, signal.SIGKILL)
-    until(lambda: gone(stack.supervisor))
+    os.kill(running.supervisor, signal.SIGKILL)
+    until(lambda: gone(running.supervisor))
     assert not gone(old)
-    (stack.data / "children.json").unlink()
+    (running.data / "children.json").unlink()
     os.kill(old, signal.SIGCONT)
-    stack.must_up()
-    assert stack.postmaster != old
-    assert_remembered(stack)
+    running.must_up()
+    assert running.postmaster != old
+    assert_remembered(running)
 
 
-def test_a_reused_process_number_does_not_stop_the_start(stack: Stack) -> None:
-    stack.must_up()
-    remember(stack)
-    stack.down()
+def test_a_reused_process_number_does_not_stop_the_start(running: Stack) -> None:
+    running.down()
     # The database's own user now has a living process under the number that the file names.
-    owner = (stack.data / "postgres").stat()
+    owner = (running.data / "postgres").stat()
     other = subprocess.Popen(
         ["/bin/sleep", "600"],
         cwd="/",
         user=owner.st_uid if os.geteuid() == 0 else None,
     )
     try:
-        (stack.data / "postgres" / "postmaster.pid").write_text(
-            f"{other.pid}\n{stack.data}/postgres\n{int(time.time())}\n5432\n\n127.0.0.1\n 1 1\nready\n"
+        (running.data / "postgres" / "postmaster.pid").write_text(
+            f"{other.pid}\n{running.data}/postgres\n{int(time.time())}\n5432\n\n127.0.0.1\n 1 1\nready\n"
         )
-        (stack.data / "up.lock").write_text(f"{other.pid}\n")
-        stack.must_up()
+        (running.data / "up.lock").write_text(f"{other.pid}\n")
+        running.must_up()
         assert other.poll() is None
-        assert_remembered(stack)
+        assert_remembered(running)
     finally:
         other.kill()
         other.wait()
 
 
 @pytest.mark.parametrize("part", ["postgres", "valkey"])
-def test_a_killed_part_comes_back_on_the_same_port(stack: Stack, part: str) -> None:
-    stack.must_up()
-    remember(stack)
-    pid = stack.postmaster if part == "postgres" else stack.valkey.info("server")["process_id"]
+def test_a_killed_part_comes_back_on_the_same_port(running: Stack, part: str) -> None:
+    pid = running.postmaster if part == "postgres" else running.valkey.info("server")["process_id"]
     os.kill(pid, signal.SIGKILL)
     until(lambda: gone(pid))
-    until(answers(lambda: stack.sql("SELECT 1")))
-    until(answers(stack.valkey.ping))
-    assert_remembered(stack)
-    assert f"{part} ended (signal SIGKILL)" in (stack.data / "logs" / "up.log").read_text()
+    until(answers(lambda: running.sql("SELECT 1")))
+    until(answers(running.valkey.ping))
+    assert_remembered(running)
+    assert f"{part} ended (signal SIGKILL)" in (running.data / "logs" / "up.log").read_text()
 
 
-def test_secrets_are_in_private_files_only(stack: Stack) -> None:
-    stack.must_up()
-    secrets = json.loads((stack.data / "secrets.json").read_text())
+def test_secrets_are_in_private_files_only(running: Stack) -> None:
+    secrets = json.loads((running.data / "secrets.json").read_text())
     words = [value for value in secrets.values() if isinstance(value, str) and value]
     for name in ("secrets.json", "env.json", "run.json"):
-        assert stat.S_IMODE((stack.data / name).stat().st_mode) == 0o600
+        assert stat.S_IMODE((running.data / name).stat().st_mode) == 0o600
     shown = b"".join(
         Path(f"/proc/{pid}/{name}").read_bytes()
-        for pid in (stack.supervisor, *stack.sessions)
+        for pid in (running.supervisor, *running.sessions)
         for name in ("cmdline", "environ")
     )
-    shown += b"".join(path.read_bytes() for path in (stack.data / "logs").iterdir())
+    shown += b"".join(path.read_bytes() for path in (running.data / "logs").iterdir())
     assert not [word for word in words if word.encode() in shown]
-    run = json.loads((stack.data / "run.json").read_text())
+    run = json.loads((running.data / "run.json").read_text())
     names = "url admin_email admin_password api_key database_url redis_url inference_url embedding_url"
     assert list(run) == names.split()
 
@@ -239,19 +259,18 @@ def test_an_outside_server_replaces_a_part(stack: Stack) -> None:
     assert not (stack.data / "valkey").exists()
 
 
-def test_a_damaged_or_foreign_secrets_file_stops_the_start(stack: Stack) -> None:
-    stack.must_up()
-    remember(stack)
-    stack.down()
-    kept = stack.data / "secrets.json"
+@prove
+def test_a_damaged_or_foreign_secrets_file_stops_the_start(running: Stack) -> None:
+    running.down()
+    kept = running.data / "secrets.json"
     original = kept.read_text()
     kept.unlink()
-    refused = stack.up()
+    refused = running.up()
     assert refused.returncode != 0
     assert "PostgreSQL refuses the password in secrets.json" in refused.stdout
     kept.write_text(original)
-    stack.must_up()
-    assert_remembered(stack)
+    running.must_up()
+    assert_remembered(running)
 
 
 def test_an_empty_database_beside_existing_documents_is_refused(stack: Stack) -> None:
@@ -263,6 +282,7 @@ def test_an_empty_database_beside_existing_documents_is_refused(stack: Stack) ->
     assert not (stack.data / "postgres").exists()
 
 
+@prove
 @as_root
 def test_a_full_disk_is_named(stack: Stack) -> None:
     small = stack.data / "small"
@@ -289,6 +309,7 @@ def test_a_full_disk_is_named(stack: Stack) -> None:
         subprocess.run(["umount", str(small)], check=True)
 
 
+@prove
 @as_root
 def test_as_root_where_the_databases_user_cannot_go_it_lives_elsewhere(stack: Stack) -> None:
     hidden = stack.data / "hidden"
@@ -307,6 +328,7 @@ def test_as_root_where_the_databases_user_cannot_go_it_lives_elsewhere(stack: St
         shutil.rmtree(Path(place.rstrip(",")).parent)
 
 
+@prove
 @as_root
 def test_an_ordinary_user_can_start_it(stack: Stack) -> None:
     account = pwd.getpwnam("nobody")
