@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
@@ -162,7 +163,7 @@ class ChatCall:
 
     async def _drain(self, limit_s: float) -> None:
         """Read on, delivering nothing, for the usage block; a failure changes only what is known."""
-        try:
+        with suppress(InferenceError, TimeoutError):
             if self._reader is None:
                 if self._post is None:
                     return
@@ -175,13 +176,10 @@ class ChatCall:
             self._reader.stop_by(limit_s)
             while await self._reader.next():
                 pass
-        except (InferenceError, TimeoutError):
-            return
 
     def _end(self, outcome: Outcome, error: InferenceError | None = None) -> None:
-        """Let go of the connection and write the record. The first end is the one that counts."""
-        if self._record is not None:
-            return
+        """Let go of the connection and write the record."""
+        assert self._record is None
         progress, reader = self._progress, self._reader
         if self._post is not None and reader is None:
             _let_go(self._post)

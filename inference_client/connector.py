@@ -25,7 +25,7 @@ class Sending:
         """That connection had served an earlier request."""
 
 
-current_sending: ContextVar[Sending | None] = ContextVar("inference_client_sending", default=None)
+current_sending: ContextVar[Sending] = ContextVar("inference_client_sending")
 
 
 class NotingConnector(aiohttp.TCPConnector):
@@ -43,8 +43,8 @@ class NotingConnector(aiohttp.TCPConnector):
     ) -> Connection:
         connection = await super().connect(req, traces, timeout)
         sending, protocol = current_sending.get(), connection.protocol
-        if sending is not None and protocol is not None:
-            sending.connected = True
-            sending.reused = protocol in self._used
-            self._used.add(protocol)
+        assert protocol is not None
+        sending.connected = True
+        sending.reused = protocol in self._used
+        self._used.add(protocol)
         return connection

@@ -24,7 +24,6 @@ from inference_client.types import (
     JsonObject,
     ReasoningDelta,
     TextDelta,
-    ToolCallDelta,
     Usage,
 )
 
@@ -180,16 +179,15 @@ def _joined(events: Iterable[Event]) -> dict[str, Any]:
     reasoning: list[str] = []
     calls: dict[int, _Call] = {}
     for event in events:
-        match event:
-            case TextDelta():
-                text.append(event.text)
-            case ReasoningDelta():
-                reasoning.append(event.text)
-            case ToolCallDelta():
-                call = calls.setdefault(event.index, _Call())
-                call.id = call.id or event.id
-                call.name = call.name or event.name or ""
-                call.arguments.append(event.arguments)
+        if isinstance(event, TextDelta):
+            text.append(event.text)
+        elif isinstance(event, ReasoningDelta):
+            reasoning.append(event.text)
+        else:
+            call = calls.setdefault(event.index, _Call())
+            call.id = call.id or event.id
+            call.name = call.name or event.name or ""
+            call.arguments.append(event.arguments)
     return {
         "text": "".join(text),
         "reasoning": "".join(reasoning),

@@ -11,6 +11,7 @@ server will not take runs into the caller's limit for the first byte.
 """
 
 import asyncio
+import io
 import ssl
 from collections.abc import Mapping
 from functools import cache
@@ -25,6 +26,7 @@ from inference_client.errors import BrokenStream, MalformedAnswer, Unreachable
 
 KEEPALIVE_S = 2.0
 MAX_HEADER_BYTES = 64 * 1024
+LARGE_BODY_BYTES = 256 * 1024
 _USER_AGENT = "tessera-inference-client"
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
@@ -111,7 +113,7 @@ class StrictTransport(httpx.AsyncBaseTransport):
             request.method,
             URL(str(request.url), encoded=True),
             headers=request.headers,
-            data=request.content or None,
+            data=_body(request.content),
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=timeout.get("connect"), sock_read=timeout.get("read")
@@ -128,6 +130,11 @@ class StrictTransport(httpx.AsyncBaseTransport):
             max_line_size=MAX_HEADER_BYTES,
             max_field_size=MAX_HEADER_BYTES,
         )
+
+
+def _body(content: bytes) -> bytes | io.BytesIO | None:
+    # aiohttp writes bytes in one go; a large prompt would hold up every other stream of the loop.
+    return io.BytesIO(content) if len(content) > LARGE_BODY_BYTES else content or None
 
 
 @cache

@@ -116,14 +116,14 @@ def test_running_totals_need_no_estimate_when_the_reader_leaves() -> None:
 @pytest.mark.parametrize(
     ("phase", "played", "limits"),
     [
-        ("headers", Script(wait_s=30), Timeouts(first_token=0.1)),
+        ("headers", Script(wait_s=30), Timeouts(first_token=0.5)),
         (
             "first_token",
             Script(body=(b": still thinking\n\n",) * 1000, gap_s=0.02),
-            Timeouts(first_token=0.15),
+            Timeouts(first_token=1.0),
         ),
-        ("idle", Script(cut_at=400, ending="hang"), Timeouts(idle=0.15)),
-        ("total", Script(gap_s=0.02, answer=Answer(words=WORDS * 100)), Timeouts(total=0.2)),
+        ("idle", Script(cut_at=400, ending="hang"), Timeouts(idle=0.5)),
+        ("total", Script(gap_s=0.02, answer=Answer(words=WORDS * 100)), Timeouts(total=1.0)),
     ],
 )
 def test_a_server_that_is_too_slow(phase: str, played: Script, limits: Timeouts) -> None:

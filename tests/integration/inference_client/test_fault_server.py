@@ -52,6 +52,16 @@ def test_the_command_line_describes_the_script() -> None:
     assert (plain.body, plain.headers, plain.cut_at) == (None, {}, None)
 
 
+def test_it_serves_until_it_is_cancelled(capsys: pytest.CaptureFixture[str]) -> None:
+    async def scene() -> None:
+        async with asyncio.timeout(0.2):
+            await server_of(["--port", "0"]).serve()
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(scene())
+    assert "listening on http://127.0.0.1:" in capsys.readouterr().out
+
+
 def test_a_refusal_with_its_wait() -> None:
     with pytest.raises(errors.Throttled) as caught:
         asyncio.run(_against("--status", "429", "--retry-after", "4"))

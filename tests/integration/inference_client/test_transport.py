@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -64,7 +65,9 @@ def test_every_fault_has_httpx_own_name(
     assert type(caught.value) is expected, name
 
 
-@pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "http://nowhere.invalid/", "https://127.0.0.1:{port}/"])
+@pytest.mark.parametrize(
+    "url", ["http://nowhere\x00", "ftp://127.0.0.1/", "http://nowhere.invalid/", "https://127.0.0.1:{port}/"]
+)
 def test_what_never_leaves_the_machine_is_never_sent(url: str) -> None:
     async def scene() -> None:
         transport = Transport()
@@ -140,9 +143,10 @@ def test_an_idle_connection_is_given_up_before_the_server_does() -> None:
     assert run(scene) == [True, True]
 
 
-def test_a_used_connection_closed_without_a_byte_is_tried_once_more() -> None:
+@pytest.mark.parametrize("ending", ["drop", "reset"])
+def test_a_used_connection_closed_without_a_byte_is_tried_once_more(ending: Any) -> None:
     async def scene() -> list[bool]:
-        async with FaultServer(OK, Script(answers=False), OK) as upstream:
+        async with FaultServer(OK, Script(answers=False, ending=ending), OK) as upstream:
             await _two(upstream)
             return [seen.first_on_connection for seen in upstream.seen]
 
@@ -208,6 +212,18 @@ def test_what_arrived_before_the_break_is_read_first() -> None:
     assert run(scene) == b"a" * 10 + b"b" * 5
 
 
+def test_a_large_request_arrives_whole() -> None:
+    async def scene() -> int:
+        async with FaultServer(OK) as upstream:
+            transport = Transport()
+            body = b"x" * 3_000_000
+            await transport.fetch("POST", upstream.url, headers={}, body=body, connect_s=2, max_bytes=100)
+            await transport.aclose()
+            return len(upstream.seen[0].body)
+
+    assert run(scene) == 3_000_000
+
+
 def test_a_body_over_the_cap_is_refused() -> None:
     async def scene() -> None:
         async with FaultServer(OK) as upstream:
@@ -220,6 +236,14 @@ def test_a_body_over_the_cap_is_refused() -> None:
     with pytest.raises(MalformedAnswer) as caught:
         run(scene)
     assert isinstance(caught.value, InferenceError)
+
+
+def test_a_response_read_through_httpx_is_closed_by_it() -> None:
+    async def scene() -> bytes:
+        async with FaultServer(replace(OK, keep_alive=False)) as upstream:
+            return await _strict(upstream.url)
+
+    assert run(scene) == b"onetwo"
 
 
 def test_closing_an_unused_transport_is_no_error() -> None:
