@@ -11,7 +11,17 @@ from django.db import connection
 
 from app.billing import tasks
 from app.billing.errors import PriceConflict
-from app.billing.models import BudgetWindow, Reservation
+from app.billing.models import (
+    Budget,
+    BudgetWindow,
+    LedgerEntry,
+    LedgerLine,
+    PriceComponent,
+    PriceVersion,
+    Reservation,
+    ReservationLine,
+    UsageAttempt,
+)
 from app.billing.selectors import entries_of, ledger_rows, price_current, price_versions, spend, totals
 from app.billing.services import budget_set, price_set, reservation_hold, reservation_settle
 from app.billing.types import Hold, Payer, Rate, SpendFilter
@@ -172,3 +182,27 @@ def test_the_sweep_task_calls_the_service(roomy: UUID, hold: MakeHold) -> None:
     assert tasks.reservations_sweep() == 0
     Reservation.objects.update(expires_at="2020-01-01T00:00:00Z")
     assert tasks.reservations_sweep() == 1
+
+
+def test_rows_name_themselves(roomy: UUID, hold: MakeHold) -> None:
+    """What `/admin` and a log line show; never a person's name."""
+    book(hold(effective_at=now().fromisoformat("2031-03-29T12:00:00+00:00")), 10, 1)
+    shown = [str(Budget.objects.get(id=roomy))]
+    shown += [str(model.objects.first()) for model in (BudgetWindow, ReservationLine, PriceComponent)]
+    assert shown[:2] == ["everything: 1000 money a month", "i money from 2031-03-01 00:00"]
+    assert shown[2].startswith("0.002000000000000 money of ")
+    assert shown[3] == "input 1.000000000 per 1000000"
+    entry, line = LedgerEntry.objects.get(), LedgerLine.objects.order_by("id").first()
+    assert str(entry) == f"charge 0.000012000000000 EUR {entry.reservation_id}:1"
+    assert str(line) in {"price input 10", "price output 1"}
+    assert str(UsageAttempt.objects.get()) == f"{entry.reservation_id}/1 completed"
+    assert str(Reservation.objects.get()) == f"chat {entry.reservation_id} settled"
+    assert str(PriceVersion.objects.get()).startswith("test-model price from ")
+
+
+def test_spend_of_one_deployment_by_day(roomy: UUID, hold: MakeHold) -> None:
+    deployment = uuid7()
+    for each in (deployment, uuid7()):
+        book(hold(deployment_id=each), 10, 1)
+    (row,) = spend(group_by="day", deployment_id=deployment)
+    assert row.entries == 1

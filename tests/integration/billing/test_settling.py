@@ -1,5 +1,6 @@
 """What settling books: to the last digit, once, whatever died in between."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -278,6 +279,25 @@ def test_a_hold_that_a_crash_forgot_is_booked_all_the_same(
     assert abs((Reservation.objects.get().effective_at - now()).total_seconds()) < 60
     assert spent("team") == (D("0.002"), D(0))
     assert ledger_verify().differences == ()
+
+
+@pytest.mark.parametrize("key", [uuid7(), UUID("c0ffee00-0000-4000-8000-000000000001")])
+def test_a_forgotten_hold_counts_when_it_was_asked_to(key: UUID, roomy: UUID, hold: MakeHold) -> None:
+    instant = datetime(2031, 3, 29, 12, tzinfo=UTC)
+    item = hold(reservation_id=key, effective_at=instant)
+    reservation_settle(reservation_id=key, attempts=[used()], hold=item)
+    assert LedgerEntry.objects.get().effective_at == instant
+
+
+def test_a_forgotten_hold_whose_id_tells_no_time_counts_now(roomy: UUID, hold: MakeHold) -> None:
+    item = hold(reservation_id=UUID("c0ffee00-0000-4000-8000-000000000001"))
+    reservation_settle(reservation_id=item.reservation_id, attempts=[used()], hold=item)
+    assert abs((LedgerEntry.objects.get().effective_at - now()).total_seconds()) < 60
+
+
+def test_an_instant_without_a_zone_is_refused(roomy: UUID, hold: MakeHold) -> None:
+    with pytest.raises(ValueError, match="carry a zone"):
+        reservation_hold(hold=hold(effective_at=datetime(2031, 3, 29)))  # noqa: DTZ001 - the mistake under test
 
 
 def test_a_dead_process_is_billed_for_what_it_had_seen(roomy: UUID, hold: MakeHold, spent: Any) -> None:
