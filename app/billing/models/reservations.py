@@ -109,7 +109,9 @@ class ReservationLine(models.Model):
             models.Index(fields=["window"], condition=Q(state=1), name="billing_line_to_fold"),
             # Almost always empty: lines that spent more than they hold, which no hold may overlook.
             models.Index(
-                fields=["window"], condition=Q(state=1, spent__gt=models.F("amount")), name="billing_line_overshot"
+                fields=["window"],
+                condition=Q(state=1, spent__gt=models.F("amount")),
+                name="billing_line_overshot",
             ),
         )
 
