@@ -7,7 +7,7 @@ from celery import shared_task
 from retrieval import services
 
 
-@shared_task(name="retrieval.tasks.document_ingest", queue="ingest", acks_late=False, ignore_result=True)
+@shared_task(name="retrieval.tasks.document_ingest", acks_late=False, ignore_result=True)
 def document_ingest(document_id: str) -> None:
     """Ingest one document. Acknowledged early: the row's lease, not the message, decides who works again."""
     services.document_ingest(UUID(document_id))

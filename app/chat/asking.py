@@ -10,9 +10,10 @@ from app.accounts.selectors import Caller, team_get
 from app.catalog.models import Deployment
 from app.catalog.selectors import Target, highest_level, targets, targets_named
 from app.chat.models import Turn
+from app.chat.precount import Pair
 from app.chat.prompting import last_question
 from app.chat.selectors import conversation_get
-from app.chat.types import Ask, Options, Pair
+from app.chat.types import Ask, Options
 from app.common.cache import remembered
 from app.common.errors import NotAllowed, NotFound, PartFailed
 from inference_client.types import Message

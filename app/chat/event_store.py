@@ -47,9 +47,11 @@ class EventStore:
             pipe = async_redis().pipeline(transaction=False)
             for turn_id, event in batch:
                 key = events_key(turn_id)
-                pipe.xadd(key, {"f": event.frame, "n": event.name}, id=f"{event.number}-0")
+                # Queued in the pipeline, not awaited: `execute` sends them all.
+                pipe.execute_command("XADD", key, f"{event.number}-0", "f", event.frame, "n", event.name)
                 if event.number == 1 or event.name in END_EVENTS:
-                    pipe.expire(key, REPLAY_SECONDS if event.name in END_EVENTS else LONGEST_TURN_SECONDS)
+                    seconds = REPLAY_SECONDS if event.name in END_EVENTS else LONGEST_TURN_SECONDS
+                    pipe.execute_command("EXPIRE", key, seconds)
             try:
                 await pipe.execute(raise_on_error=False)
                 self.available = True

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.chat.types import Pair
 from app.common.errors import AppError
 
 MESSAGE_OVERHEAD = 4
@@ -23,6 +22,14 @@ WINDOW_SHARE = 0.25
 """And at most this share of the whole window: a small window mostly belongs to a small server, slow to read much."""
 
 Count = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A past question of this branch with its answer."""
+
+    question: str
+    answer: str
 
 
 class ContextTooLong(AppError):

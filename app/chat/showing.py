@@ -63,11 +63,12 @@ def turn(ask: Ask, estimate: Estimate, admission: Admission, *, replayable: bool
 
 
 def source(number: int, passage: Passage) -> dict[str, Any]:
-    """One item of the `sources` event; offsets are characters in the text of the page."""
+    """One item of the `sources` event; offsets are characters in the whole text of the document."""
     return {
         "n": number,
         "passage_id": str(passage.id),
         "document_id": str(passage.document_id),
+        "document_version": passage.document_version,
         "title": passage.title,
         "page": passage.page,
         "heading": passage.heading,

@@ -7,17 +7,10 @@ from uuid import UUID
 
 from app.accounts.selectors import Caller
 from app.catalog.selectors import Target
+from app.chat.precount import Pair
 from app.common.errors import AppError
 from inference_client.types import Message
 from retrieval.types import Passage
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A past question of this branch with its answer."""
-
-    question: str
-    answer: str
 
 
 @dataclass(frozen=True, slots=True)

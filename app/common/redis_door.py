@@ -33,3 +33,10 @@ def async_redis() -> redis.asyncio.Redis:
         )
         _by_loop[loop] = client
     return client
+
+
+async def redis_close() -> None:
+    """Close this loop's client, at the end of a process or of a command's loop."""
+    client = _by_loop.pop(asyncio.get_running_loop(), None)
+    if client is not None:
+        await client.aclose()

@@ -149,7 +149,7 @@ STATIC_URL = "/static/"
 STATIC_ROOT = env.text("STATIC_ROOT", str(DATA_DIR / "staticfiles"))
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "app.common.storage.ModuleStaticFilesStorage"},
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
 UPLOAD_MAX_BYTES = env.number("UPLOAD_MAX_BYTES", 50_000_000)

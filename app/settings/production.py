@@ -16,3 +16,9 @@ SECURE_PROXY_SSL_HEADER = (
 SECURE_HSTS_SECONDS = env.number(
     "SECURE_HSTS_SECONDS", 31_536_000 if PUBLIC_URL.startswith("https://") else 0
 )
+
+SILENCED_SYSTEM_CHECKS = [
+    "security.W005",  # HSTS for subdomains is the domain owner's decision, not this application's
+    "security.W008",  # the TLS proxy redirects; see docs
+    "security.W021",  # preloading HSTS likewise
+]

@@ -1,5 +1,7 @@
 """The official OpenAI client, unpatched: what it reports is what the ledger has, to the token."""
 
+from typing import Any
+
 import openai
 import pytest
 
@@ -49,7 +51,7 @@ def test_a_streamed_answer_with_usage(client: openai.OpenAI, live: Live, model: 
     stream = client.chat.completions.create(
         model=model, messages=QUESTION, max_tokens=24, stream=True, stream_options={"include_usage": True}
     )
-    chunks = list(stream)
+    chunks: list[Any] = list(stream)
     usage = chunks[-1].usage
     assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
     assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] in {"stop", "length"}

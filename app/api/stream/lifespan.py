@@ -14,6 +14,7 @@ from app.chat.heartbeat import beat
 from app.chat.runs import Runs, runs
 from app.common.db import run_db
 from app.common.errors import PartFailed
+from app.common.redis_door import redis_close
 from app.gate.clients import client_close
 from inference_client.tokens import counter
 
@@ -55,6 +56,7 @@ async def lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None
     for task in tasks:
         task.cancel()
     await client_close()
+    await redis_close()
     await send({"type": "lifespan.shutdown.complete"})
 
 

@@ -6,10 +6,18 @@ from typing import Any
 from uuid import UUID
 
 from app.accounts.selectors import Caller
+from app.api.services import (
+    Claim,
+    fingerprint_of,
+    idempotency_claim,
+    idempotency_owner,
+    idempotency_release,
+)
 from app.api.stream.http import Request, Responder, as_uuid, typed
 from app.chat.asking import NEWEST, ask_in_conversation
 from app.chat.event_store import EventStore
 from app.chat.events import TurnEvent
+from app.chat.models import Turn
 from app.chat.replay import ended_frames
 from app.chat.runs import Run, runs
 from app.chat.selectors import messages_of, turn_get
@@ -17,30 +25,74 @@ from app.chat.turn import take_turn
 from app.chat.turn_rows import turn_stop
 from app.chat.types import Ask
 from app.common.db import run_db
-from app.common.errors import InvalidInput
+from app.common.errors import AppError, Conflict, InvalidInput
 from app.common.models import uuid7
 from app.common.redis_door import Unavailable
 
 HEARTBEAT_SECONDS = 15.0
+_KEY = "idempotency-key"
 _COMMENT = b": still here\n\n"
 
 
 async def turn_post(request: Request, respond: Responder, caller: Caller, conversation: str) -> None:
-    """`POST conversations/{id}/turns/`: a stream of events, one JSON, or 202 in the background."""
+    """`POST conversations/{id}/turns/`: a stream of events, one JSON, or 202 in the background.
+
+    A repeated `Idempotency-Key` gives the first request's turn again, its events from the start.
+    """
     body = await request.json()
-    ask = await run_db(_ask, caller, as_uuid(conversation, "conversation"), uuid7(), request.id, body)
-    held = runs()
-    run = held.start(ask.turn_id, lambda run: take_turn(ask, run), replayable=await held.store.probe())
-    location = {"location": f"/api/v1/turns/{ask.turn_id}/"}
+    turn_id = uuid7()
+    claim = await _claim(request, caller, turn_id)
+    if claim is not None and not claim.is_new and claim.resource_id is not None:
+        await _answer_with(respond, body, caller, claim.resource_id)
+        return
+    try:
+        ask = await run_db(_ask, caller, as_uuid(conversation, "conversation"), turn_id, request.id, body)
+        here = runs()
+        run = here.start(turn_id, lambda run: take_turn(ask, run), replayable=await here.store.probe())
+        await _admitted(run)
+    except AppError:
+        if claim is not None:
+            await run_db(_unclaim, caller, request.headers[_KEY])
+        raise
+    await _answer_with(respond, body, caller, turn_id)
+
+
+async def _answer_with(respond: Responder, body: dict[str, Any], caller: Caller, turn_id: UUID) -> None:
+    """A turn that was admitted, in the form that the request asked for."""
+    location = {"location": f"/api/v1/turns/{turn_id}/"}
     if typed(body, "background", bool, "true or false"):
-        await _admitted(run)
-        await respond.json(202, {"id": str(ask.turn_id), "status": "running"}, location)
+        await respond.json(202, {"id": str(turn_id), "status": "running"}, location)
     elif body.get("stream", True) is False:
-        await _finished(run)
-        await respond.json(200, await run_db(_answer, caller, ask.turn_id), location)
+        await _finished(caller, turn_id)
+        await respond.json(200, await run_db(_answer, caller, turn_id), location)
     else:
-        await _admitted(run)
-        await _send(respond, _frames(run.log.follow()), location)
+        await _send(respond, await _events(caller, turn_id, after=0), location)
+
+
+async def _claim(request: Request, caller: Caller, turn_id: UUID) -> Claim | None:
+    """The request's idempotency key, claimed for this turn; None when it has none."""
+    key = request.headers.get(_KEY)
+    if key is None:
+        return None
+    fingerprint = fingerprint_of(request.path, await request.body())
+    return await run_db(_claimed, caller, key, fingerprint, turn_id)
+
+
+def _claimed(caller: Caller, key: str, fingerprint: str, turn_id: UUID) -> Claim:
+    owner = idempotency_owner(caller)
+    claim = idempotency_claim(owner=owner, key=key, fingerprint=fingerprint, resource_id=turn_id)
+    if claim.is_new or (claim.resource_id and Turn.objects.filter(id=claim.resource_id).exists()):
+        return claim
+    # The first request is being admitted, or its process died before the turn had a row.
+    raise Conflict(
+        "The first request with this Idempotency-Key is still being admitted. Send it again in a moment.",
+        retry_after=1,
+        code="idempotency_in_progress",
+    )
+
+
+def _unclaim(caller: Caller, key: str) -> None:
+    idempotency_release(owner=idempotency_owner(caller), key=key)
 
 
 def _ask(caller: Caller, conversation_id: UUID, turn_id: UUID, request_id: str, body: dict[str, Any]) -> Ask:
@@ -83,11 +135,12 @@ async def _admitted(run: Run) -> None:
         await _refuse(run)
 
 
-async def _finished(run: Run) -> None:
-    """Wait until the turn ended. Errors: what made it fail."""
-    async for _ in run.log.follow():
+async def _finished(caller: Caller, turn_id: UUID) -> None:
+    """Wait until the turn ended. Errors: what made it fail, where this process knows it."""
+    run = runs().get(turn_id)
+    async for _ in await _events(caller, turn_id, after=0):
         pass
-    if run.failure is not None:
+    if run is not None and run.failure is not None:
         await _refuse(run)
 
 
@@ -102,16 +155,17 @@ async def turn_events(request: Request, respond: Responder, caller: Caller, turn
     """`GET turns/{id}/events/`: from the start, or after `Last-Event-ID`."""
     turn_id = as_uuid(turn, "turn")
     await run_db(turn_get, caller, turn_id)
-    after = _last_event(request)
-    held = runs()
-    run = held.get(turn_id)
-    if run is not None:
-        frames = _frames(run.log.follow(after))
-    elif await held.store.exists(turn_id):
-        frames = _replayed(held.store, caller, turn_id, after)
-    else:
-        frames = _from_row(caller, turn_id)
-    await _send(respond, frames)
+    await _send(respond, await _events(caller, turn_id, after=_last_event(request)))
+
+
+async def _events(caller: Caller, turn_id: UUID, *, after: int) -> AsyncIterator[bytes]:
+    """Frames of a turn from wherever they are: this process, the broker, or the stored turn."""
+    here = runs()
+    if (run := here.get(turn_id)) is not None:
+        return _frames(run.log.follow(after))
+    if await here.store.exists(turn_id):
+        return _replayed(here.store, caller, turn_id, after)
+    return _from_row(caller, turn_id)
 
 
 def _last_event(request: Request) -> int:

@@ -16,6 +16,7 @@ from app.chat.runs import Run, Runs
 from app.chat.turn import take_turn
 from app.chat.types import Ask
 from app.common.models import uuid7
+from app.common.redis_door import redis_close
 from app.gate.clients import client_close
 from app.ops.first_run import servers_prepare
 
@@ -79,6 +80,7 @@ def take(ask: Ask, *, each: Callable[[Run, TurnEvent], None] | None = None) -> T
         assert run.task is not None
         await run.task
         await client_close()
+        await redis_close()
         return taken
 
     return async_to_sync(story)()

@@ -94,11 +94,23 @@ def test_deltas_of_a_replayable_turn_are_joined_and_the_first_is_not_held_back()
 def test_text_and_reasoning_stay_apart_and_in_order() -> None:
     async def story() -> None:
         log = TurnLog(uuid4(), sink=Sink())
-        for kind, piece in (("reasoning", "a"), ("reasoning", "b"), ("text", "c"), ("reasoning", "d"), ("text", "e")):
+        for kind, piece in (
+            ("reasoning", "a"),
+            ("reasoning", "b"),
+            ("text", "c"),
+            ("reasoning", "d"),
+            ("text", "e"),
+        ):
             log.delta(kind, piece)
         log.emit("done", {})
         deltas = [e.data for e in log.events if e.name == "delta"]
-        assert deltas == [{"reasoning": "a"}, {"reasoning": "b"}, {"text": "c"}, {"reasoning": "d"}, {"text": "e"}]
+        assert deltas == [
+            {"reasoning": "a"},
+            {"reasoning": "b"},
+            {"text": "c"},
+            {"reasoning": "d"},
+            {"text": "e"},
+        ]
         assert (log.text, log.reasoning) == ("ce", "abd")
 
     asyncio.run(story())

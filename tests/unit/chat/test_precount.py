@@ -13,9 +13,9 @@ from app.chat.precount import (
     Accuracy,
     ContextTooLong,
     Estimate,
+    Pair,
     estimate,
 )
-from app.chat.types import Pair
 
 
 def words(text: str) -> int:
@@ -106,5 +106,8 @@ def test_whatever_is_planned_fits_the_window(
     except ContextTooLong:
         assert question + 2 * MESSAGE_OVERHEAD + SMALLEST_OUTPUT_TOKENS > window / (1 + error / 100) - 10
         return
-    assert found.total_max * found.accuracy.factor + found.max_output_tokens * found.accuracy.factor <= window + 2
+    assert (
+        found.total_max * found.accuracy.factor + found.max_output_tokens * found.accuracy.factor
+        <= window + 2
+    )
     assert found.max_output_tokens >= min(wanted, SMALLEST_OUTPUT_TOKENS)

@@ -17,6 +17,7 @@ from app.chat.runs import runs
 from app.chat.turn import take_turn
 from app.chat.types import Ask
 from app.common.models import uuid7
+from app.common.redis_door import redis_close
 from app.gate.clients import client_close
 from app.ops.told import ToldCommand
 from retrieval.selectors import collection_named, collections_readable
@@ -60,6 +61,7 @@ class Command(ToldCommand):
             pulse.cancel()
             await here.store.drained()
             await client_close()
+            await redis_close()
         return run.failure.message if run.failure else None
 
     def _show(self, event: TurnEvent, sources: list[dict[str, Any]]) -> None:
