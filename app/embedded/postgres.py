@@ -168,7 +168,7 @@ def is_ready(cluster: Cluster) -> bool:
         if "password authentication failed" in str(exc):
             raise PartFailed(
                 f"PostgreSQL refuses the password in secrets.json: {cluster.place.cluster} was made with "
-                "another one. Put the old file back, or use another data directory."
+                "another one. Put the old file back; if that data is no longer wanted, remove that folder."
             ) from exc
         return False
     return True

@@ -112,6 +112,8 @@ def place_find(data: Path, packaged: Path) -> Place:
         outside = True
     if outside:
         home.mkdir(parents=True, exist_ok=True, mode=0o711)
+        # For whoever finds this folder after the data directory is gone, and wonders whether it may go too.
+        (home / "belongs-to").write_text(f"{data}\n")
         return Place(cluster=home / "postgres", binaries=binaries, user=USER)
     return Place(cluster=inside, binaries=binaries, user=USER)
 

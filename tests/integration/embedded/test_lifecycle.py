@@ -22,6 +22,7 @@ import psycopg
 import pytest
 import redis
 
+from app.embedded import postgres, system_user
 from app.embedded.children import started_ticks, stat_fields
 from tests.services_plugin import REPOSITORY, command
 
@@ -325,7 +326,9 @@ def test_as_root_where_the_databases_user_cannot_go_it_lives_elsewhere(stack: St
     finally:
         inner.down()
         (place,) = {word for word in done.stdout.split() if word.startswith("/var/lib/tessera/")}
-        shutil.rmtree(Path(place.rstrip(",")).parent)
+        home = Path(place.rstrip(",")).parent
+        assert (home / "belongs-to").read_text().strip() == str(inner.data)
+        shutil.rmtree(home)
 
 
 @prove
@@ -392,3 +395,19 @@ def test_ctrl_c_in_the_foreground_ends_everything(stack: Stack) -> None:
         process.wait()
     assert all(started_ticks(pid) is None for pid in children)
     assert not (stack.data / "run.json").exists()
+
+
+@prove
+@as_root
+def test_binaries_that_the_databases_user_cannot_reach_are_copied_once(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = stack.data / "hidden"
+    shutil.copytree(postgres.binaries().parent, hidden / "pginstall", symlinks=True)
+    hidden.chmod(0o700)
+    monkeypatch.setattr(system_user, "HOME", stack.data / "home")
+    first = system_user.place_find(stack.data, hidden / "pginstall" / "bin")
+    assert first.binaries.is_relative_to(stack.data / "home")
+    assert "18." in first.run((str(first.binaries / "postgres"), "--version")).stdout
+    assert system_user.place_find(stack.data, hidden / "pginstall" / "bin") == first
+    assert first.cluster == stack.data / "postgres"
