@@ -77,21 +77,27 @@ class _Buying:
         self._lease = lease
         self._space = space
         self._done = done
+        self._stopped = False
 
     async def run(self, texts: Sequence[_Text]) -> None:
         batches = _batches(texts)
-        workers = [asyncio.ensure_future(self._work(batches)) for _ in range(IN_FLIGHT)]
-        try:
-            await asyncio.gather(*workers)
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+        ends = await asyncio.gather(*(self._work(batches) for _ in range(IN_FLIGHT)), return_exceptions=True)
+        for end in ends:
+            if end is not None:
+                raise end
 
     async def _work(self, batches: Iterator[list[_Text]]) -> None:
-        for batch in batches:
-            matrix = await self._vectors(batch)
-            await run_db()(self._keep, batch, matrix)
+        """Batch after batch until one fails anywhere; one that is at the server then is still kept: it is paid for."""
+        whole = False
+        try:
+            for batch in batches:
+                matrix = await self._vectors(batch)
+                await run_db()(self._keep, batch, matrix)
+                if self._stopped:
+                    return
+            whole = True
+        finally:
+            self._stopped = self._stopped or not whole
 
     async def _vectors(self, batch: list[_Text]) -> Matrix:
         for pause in _PAUSES:

@@ -28,24 +28,32 @@ WHERE (%(ids)s::uuid[] IS NULL OR c.id = ANY(%(ids)s::uuid[]))
   AND EXISTS (SELECT FROM retrieval_grant g
               WHERE g.collection_id = c.id AND g.principal = ANY(%(principals)s::text[]))
 """
+# Both plans yield a table of the best (id, score) and one row of how similar anything in reach is: the noise.
 # Comparing everything is exact and, for so few, as fast; MATERIALIZED keeps the index out of it.
 _EXACT = """
-SELECT id, score FROM (
+WITH candidate AS MATERIALIZED (
     SELECT id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
-    FROM retrieval_chunk WHERE space_id = %(space)s AND collection_id = ANY({readable}) OFFSET 0
-) AS candidate ORDER BY score DESC, id LIMIT %(limit)s
+    FROM retrieval_chunk WHERE space_id = %(space)s AND collection_id = ANY({readable})
+), best AS (SELECT id, score FROM candidate ORDER BY score DESC, id LIMIT %(limit)s),
+noise AS (SELECT avg(score) AS mean, stddev_samp(score) AS spread FROM candidate)
 """
 _APPROXIMATE = """
-SELECT id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
-FROM retrieval_chunk WHERE space_id = '{space}' AND collection_id = ANY({readable})
-ORDER BY embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension}) LIMIT %(limit)s
+WITH best AS MATERIALIZED (
+    SELECT id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
+    FROM retrieval_chunk WHERE space_id = '{space}' AND collection_id = ANY({readable})
+    ORDER BY embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension}) LIMIT %(limit)s
+), noise AS (
+    SELECT avg(score) AS mean, stddev_samp(score) AS spread FROM (
+        SELECT -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
+        FROM retrieval_chunk WHERE space_id = %(space)s AND collection_id = ANY({readable}) LIMIT 1000
+    ) AS sample
+)
 """
 # The iterative scan may return rows slightly out of order, so the order is made here.
 _SHOWN = """
-WITH best AS MATERIALIZED ({ranked})
 SELECT c.id, c.document_id, c.version, c.collection_id, d.name, d.warnings,
-       c.index, c.page, c.start, c."end", c.text, c.heading, best.score
-FROM best JOIN retrieval_chunk c USING (id) JOIN retrieval_document d ON d.id = c.document_id
+       c.index, c.page, c.start, c."end", c.text, c.heading, best.score, noise.mean, noise.spread
+FROM best JOIN retrieval_chunk c USING (id) JOIN retrieval_document d ON d.id = c.document_id CROSS JOIN noise
 ORDER BY best.score DESC, c.id
 """
 _WALK = (
@@ -84,6 +92,16 @@ class Hit:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the vector leg gives: hits, and how similar just anything in reach is to the question."""
+
+    hits: tuple[Hit, ...]
+    mean: float = 0.0
+    spread: float = 0.0
+    """Standard deviation of the similarities; 0 when there are too few to tell."""
+
+
 def scope_of(viewer: Viewer, ids: Sequence[UUID] | None) -> Scope:
     return Scope(tuple(sorted(viewer.principals)), None if ids is None else tuple(dict.fromkeys(ids)))
 
@@ -99,7 +117,7 @@ def reach(scope: Scope) -> int:
     return sum(found.values())
 
 
-def nearest(scope: Scope, space: EmbeddingSpace, vector: str, *, limit: int, chunks: int) -> list[Hit]:
+def nearest(scope: Scope, space: EmbeddingSpace, vector: str, *, limit: int, chunks: int) -> Found:
     """The `limit` most similar chunks in reach, best first; `chunks` of `reach` chooses the plan."""
     exact = chunks <= EXACT_UP_TO or space.dimension > 4000
     ranked = (_EXACT if exact else _APPROXIMATE).format(
@@ -109,9 +127,12 @@ def nearest(scope: Scope, space: EmbeddingSpace, vector: str, *, limit: int, chu
     with transaction.atomic(), connection.cursor() as cursor:
         if not exact:
             cursor.execute(_WALK, [str(max(100, 2 * limit))])
-        cursor.execute(_SHOWN.format(ranked=ranked), parameters)
+        cursor.execute(ranked + _SHOWN, parameters)
         rows = cursor.fetchall()
-    return [_hit(row) for row in rows]
+    if not rows:
+        return Found(())
+    mean, spread = rows[0][-2:]
+    return Found(tuple(_hit(row[:-2]) for row in rows), mean or 0.0, spread or 0.0)
 
 
 def _hit(row: Sequence[Any]) -> Hit:

@@ -8,15 +8,22 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from retrieval.models import EmbeddingSpace
-from retrieval.nearest import Hit, Scope, nearest, reach, scope_of
+from retrieval.nearest import Found, Hit, Scope, nearest, reach, scope_of
 from retrieval.ports import embedder, run_db
 from retrieval.spaces import space_searched
 from retrieval.types import Passage, Viewer
 from retrieval.vectors import unit_vectors, vector_text
 
 MAX_LIMIT = 200
-MIN_SIMILARITY = {"multilingual-e5-small": 0.80}
-"""Cosine below which a passage is noise, by model, where it was measured."""
+# Measured on XQuAD (4 languages, 16 pairs of question and document language, 2 % of the right passages lost).
+FLOOR = {"multilingual-e5-small": 0.75}
+"""Cosine below which a passage is noise, by model; where the model is unknown only the spread counts."""
+STANDS_OUT = 2.4
+"""Standard deviations by which the best passage must lie above the mean of all in reach."""
+STAYS = 1.2
+"""The same for every further passage."""
+_ENOUGH = 50
+"""Chunks in reach from which mean and spread say something."""
 
 
 async def search(
@@ -36,16 +43,21 @@ async def search(
         return []
     answer = await embedder()([query], role="query", payer=payer)
     vector = vector_text(unit_vectors(answer, texts=1, dimension=space.dimension)[0])
-    hits = await run_db()(nearest, scope, space, vector, limit=min(limit, MAX_LIMIT), chunks=chunks)
-    threshold = similarity_threshold(space)
-    return merge_neighbours([hit for hit in hits if hit.score >= threshold])
+    found = await run_db()(nearest, scope, space, vector, limit=min(limit, MAX_LIMIT), chunks=chunks)
+    return merge_neighbours(worth_showing(found, space, chunks=chunks))
 
 
-def similarity_threshold(space: EmbeddingSpace) -> float:
-    """The space's own threshold, else the measured one of its model, else 0 (opposite and unrelated texts only)."""
-    if space.min_similarity is not None:
-        return space.min_similarity
-    return MIN_SIMILARITY.get(space.model, 0.0)
+def worth_showing(found: Found, space: EmbeddingSpace, *, chunks: int) -> list[Hit]:
+    """The hits that are more than noise, best first; none when even the best one does not stand out."""
+    floor = space.min_similarity
+    if floor is None:
+        floor = FLOOR.get(space.model, -1.0)
+    least = floor
+    if chunks >= _ENOUGH and found.spread > 0 and found.hits:
+        if found.hits[0].score < found.mean + STANDS_OUT * found.spread:
+            return []
+        least = max(floor, found.mean + STAYS * found.spread)
+    return [hit for hit in found.hits if hit.score >= least]
 
 
 def _prepare(scope: Scope) -> tuple[EmbeddingSpace | None, int]:

@@ -1,10 +1,17 @@
-"""Starts the reading process and waits for it, no longer than allowed."""
+"""Hands files to reading processes and waits for them, no longer than allowed.
 
+Starting an interpreter with all parsers takes a quarter of a second, so a process that did its work well is kept for
+the next file; one that failed in any way is not.
+"""
+
+import atexit
 import json
+import selectors
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,82 +21,163 @@ from typing import IO
 from retrieval.errors import ReadError
 from retrieval.parsing import wire
 from retrieval.parsing.blocks import Reading
+from retrieval.parsing.limits import Limits
 from retrieval.parsing.source import Source
 
+PULSE_SECONDS = 2.0
+FILES_EACH = 100
+"""After so many files a process is replaced, whatever a parser may have leaked."""
 _ROOT = Path(__file__).resolve().parents[2]
-_PULSE_SECONDS = 2.0
 
 
-def read_confined(source: Source, *, heartbeat: Callable[[], None] | None = None) -> Reading:
-    """Read a file in a process of its own. `heartbeat` is called every two seconds; what it raises stops the reading.
+class _Reader:
+    """One reading process."""
 
-    Errors: ReadError, also when the process crashed or ran out of time (reasons `crashed`, `timeout`).
-    """
-    request = {
-        "path": str(source.path),
-        "name": source.name,
-        "password": source.password,
-        "limits": asdict(source.limits),
-    }
-    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as complaints:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.files = 0
+        self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         # The environment is not handed on: it may hold keys, and a parser needs none of it.
-        process = subprocess.Popen(
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "retrieval.parsing.worker"],
             stdin=subprocess.PIPE,
-            stdout=answer,
-            stderr=complaints,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
             cwd=_ROOT,
             env={"PYTHONPATH": str(_ROOT), "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
         )
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def read(self, source: Source, heartbeat: Callable[[], None] | None) -> Reading:
+        """Errors: ReadError, what `heartbeat` raises, _Died when the process ended without an answer."""
+        self.files += 1
+        with tempfile.NamedTemporaryFile("r", encoding="utf-8") as answer:
+            request = {
+                "path": str(source.path.resolve()),
+                "name": source.name,
+                "password": source.password,
+                "limits": asdict(source.limits),
+                "answer": answer.name,
+            }
+            if not (self._send(json.dumps(request)) and self._wait(source, heartbeat)):
+                raise _Died(self._process.wait(), self._last_words())
+            return wire.load(answer.read())
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._complaints):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    # A request the dead process never took is still in the buffer.
+                    continue
+
+    def _send(self, request: str) -> bool:
+        assert self._process.stdin is not None
         try:
-            _send(process, json.dumps(request))
-            status = _wait(process, source, heartbeat)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-        return _answer(source, status, answer, complaints)
+            self._process.stdin.write(request.encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return False
+        return True
+
+    def _wait(self, source: Source, heartbeat: Callable[[], None] | None) -> bool:
+        """True when the answer is whole, False when the process ended before."""
+        deadline = time.monotonic() + source.limits.wall_seconds
+        pipe = self._process.stdout
+        assert pipe is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while not selector.select(timeout=PULSE_SECONDS):
+                if heartbeat is not None:
+                    heartbeat()
+                if time.monotonic() > deadline:
+                    raise _out_of_time(source, source.limits.wall_seconds)
+        return pipe.readline() == b"done\n"
+
+    def _last_words(self) -> str:
+        self._complaints.seek(0)
+        return self._complaints.read()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
 
 
-def _send(process: subprocess.Popen[bytes], request: str) -> None:
-    stdin = process.stdin
-    if stdin is None:
-        return
-    try:
-        stdin.write(request.encode())
-        stdin.close()
-    except BrokenPipeError:
-        # It died before it read the request; its exit status says why.
-        return
+class _Died(Exception):
+    """The reading process ended without an answer."""
+
+    def __init__(self, status: int, last_words: str) -> None:
+        self.status = status
+        self.last_words = last_words
+        super().__init__(status)
 
 
-def _wait(process: subprocess.Popen[bytes], source: Source, heartbeat: Callable[[], None] | None) -> int:
-    deadline = time.monotonic() + source.limits.wall_seconds
+_idle: list[_Reader] = []
+_lock = threading.Lock()
+
+
+def read_confined(source: Source, *, heartbeat: Callable[[], None] | None = None) -> Reading:
+    """Read a file in another process. `heartbeat` is called every two seconds; what it raises stops the reading.
+
+    Errors: ReadError, also when the process crashed or ran out of time (reasons `crashed`, `timeout`).
+    """
     while True:
+        reader = _take(source.limits)
+        fresh = reader.files == 0
+        keep = False
         try:
-            return process.wait(timeout=_PULSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            if heartbeat is not None:
-                heartbeat()
-            if time.monotonic() > deadline:
-                raise _out_of_time(source, source.limits.wall_seconds) from None
+            reading = reader.read(source, heartbeat)
+            keep = True
+            return reading
+        except ReadError:
+            keep = reader.alive
+            raise
+        except _Died as death:
+            # A process kept from an earlier file may have ended for reasons of its own: a new one decides.
+            if fresh:
+                raise _crashed(source, death) from death
+        finally:
+            _put_back(reader, keep=keep)
 
 
-def _answer(source: Source, status: int, answer: IO[bytes], complaints: IO[bytes]) -> Reading:
-    answer.seek(0)
-    complaints.seek(0)
-    if status == -signal.SIGXCPU:
-        raise _out_of_time(source, source.limits.cpu_seconds)
-    try:
-        return wire.load(answer.read().decode())
-    except ValueError as exc:
-        last = complaints.read()[-2000:].decode(errors="replace").strip().split("\n")[-1]
-        how = f"signal {-status}" if status < 0 else (last or f"status {status}")
-        raise ReadError(
-            f"The reader stopped at “{source.name}” ({how[:200]}). The file is probably damaged: open it in the "
-            "program that made it, save it again and upload that.",
-            reason="crashed",
-        ) from exc
+def _take(limits: Limits) -> _Reader:
+    with _lock:
+        for reader in list(_idle):
+            if reader.limits == limits or not reader.alive:
+                _idle.remove(reader)
+                if reader.alive:
+                    return reader
+                reader.close()
+    return _Reader(limits)
+
+
+def _put_back(reader: _Reader, *, keep: bool) -> None:
+    if keep and reader.files < FILES_EACH:
+        with _lock:
+            _idle.append(reader)
+    else:
+        reader.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    while _idle:
+        _idle.pop().close()
+
+
+def _crashed(source: Source, death: _Died) -> ReadError:
+    if death.status == -signal.SIGXCPU:
+        return _out_of_time(source, source.limits.cpu_seconds)
+    how = (
+        f"signal {-death.status}" if death.status < 0 else death.last_words[:200] or f"status {death.status}"
+    )
+    return ReadError(
+        f"The reader stopped at “{source.name}” ({how}). The file is probably damaged: open it in the program that "
+        "made it, save it again and upload that.",
+        reason="crashed",
+    )
 
 
 def _out_of_time(source: Source, seconds: int) -> ReadError:

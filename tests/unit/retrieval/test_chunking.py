@@ -14,7 +14,8 @@ SMALL = Settings(size=20, overlap=5, small=6)
 
 
 def pages_of(blocks: list[list[tuple[str, str, int]]]) -> list[Page]:
-    pages, above = [], ()
+    pages: list[Page] = []
+    above: tuple[tuple[int, str], ...] = ()
     for number, page in enumerate(blocks, start=1):
         builder = PageBuilder(number, above=above)
         for kind, text, level in page:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def test_errors_cross_the_border_with_their_reason() -> None:
 @pytest.mark.parametrize(
     ("limits", "reasons"),
     [
-        (Limits(memory=350_000_000), {"too_large", "crashed"}),
+        (Limits(memory=300_000_000), {"too_large", "crashed"}),
         (Limits(cpu_seconds=1), {"timeout"}),
         (Limits(wall_seconds=0), {"timeout"}),
     ],
@@ -35,14 +36,14 @@ def test_errors_cross_the_border_with_their_reason() -> None:
 )
 def test_a_greedy_file_is_stopped(limits: Limits, reasons: set[str]) -> None:
     # A list nested and long enough to keep a parser busy for seconds.
-    greedy = b"# x\n\n" + b"* a _b_ **c** [d](e)\n" * 400_000
+    greedy = b"# x\n\n" + b"* a _b_ **c** [d](e)\n" * 150_000
     with pytest.raises(ReadError) as caught:
         read(greedy, "greedy.md", limits=limits)
     assert caught.value.reason in reasons
 
 
 def test_the_caller_can_stop_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "_PULSE_SECONDS", 0.05)
+    monkeypatch.setattr(sandbox, "PULSE_SECONDS", 0.05)
 
     def lost() -> None:
         raise LeaseLost
@@ -51,16 +52,29 @@ def test_the_caller_can_stop_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
         read(b"* a\n" * 400_000, "long.md", heartbeat=lost)
 
 
+def test_a_process_that_did_well_reads_the_next_file_too() -> None:
+    read(b"one", "a.txt")
+    with pytest.raises(ReadError):
+        read(b"", "b.txt")
+    before = list(sandbox._idle)
+    assert read(b"two", "c.txt").text == "two"
+    assert sandbox._idle == before
+    sandbox._idle[0].close()
+    # One that ended on its own is replaced without a word.
+    assert read(b"three", "d.txt").text == "three"
+
+
 def test_no_secret_reaches_the_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    seen = {}
-    real = sandbox.subprocess.Popen
+    seen: dict[str, str] = {}
+    real = subprocess.Popen
 
     def spy(*args: object, **kwargs: object) -> object:
         seen.update(kwargs["env"])  # type: ignore[call-overload]
         return real(*args, **kwargs)  # type: ignore[call-overload]
 
     monkeypatch.setenv("SECRET_KEY", "do-not-pass")
-    monkeypatch.setattr(sandbox.subprocess, "Popen", spy)
+    monkeypatch.setattr(subprocess, "Popen", spy)
+    monkeypatch.setattr(sandbox, "_idle", [])
     read(b"text", "a.txt")
     assert "do-not-pass" not in seen.values()
     assert set(seen) <= {"PYTHONPATH", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE"}

@@ -1,9 +1,12 @@
-"""Neighbouring hits become one passage."""
+"""Hits become passages: noise is left out, neighbours are joined."""
 
 from uuid import UUID, uuid5
 
-from retrieval.nearest import Hit
-from retrieval.search import merge_neighbours
+import pytest
+
+from retrieval.models import EmbeddingSpace
+from retrieval.nearest import Found, Hit
+from retrieval.search import merge_neighbours, worth_showing
 
 NAMESPACE = UUID(int=3)
 DOCUMENT = "alpha beta gamma delta epsilon zeta"
@@ -46,3 +49,28 @@ def test_neighbours_of_other_documents_and_versions_stay_apart() -> None:
 
 def test_neighbours_without_overlap_stay_apart() -> None:
     assert len(merge_neighbours([hit(0, 0, 10, 0.9), hit(1, 11, 16, 0.8)])) == 2
+
+
+@pytest.mark.parametrize(
+    ("scores", "mean", "spread", "chunks", "kept"),
+    [
+        ([0.90, 0.83, 0.79], 0.75, 0.05, 500, [0.90, 0.83]),
+        ([0.86, 0.85], 0.75, 0.05, 500, []),
+        # Too few to tell noise by its spread: only the floor counts.
+        ([0.86, 0.76, 0.74], 0.80, 0.05, 3, [0.86, 0.76]),
+        ([0.74], 0.74, 0.0, 1, []),
+        ([], 0.0, 0.0, 500, []),
+    ],
+)
+def test_noise_is_not_shown(
+    scores: list[float], mean: float, spread: float, chunks: int, kept: list[float]
+) -> None:
+    found = Found(tuple(hit(i * 2, 0, 5, score) for i, score in enumerate(scores)), mean, spread)
+    space = EmbeddingSpace(model="multilingual-e5-small", dimension=384)
+    assert [h.score for h in worth_showing(found, space, chunks=chunks)] == kept
+
+
+def test_a_measured_floor_of_the_space_comes_first() -> None:
+    found = Found((hit(0, 0, 5, 0.5),))
+    space = EmbeddingSpace(model="multilingual-e5-small", dimension=384, min_similarity=0.4)
+    assert len(worth_showing(found, space, chunks=1)) == 1

@@ -1,0 +1,114 @@
+"""Search on the real database: plans, thresholds, and the real embedder."""
+
+from uuid import uuid4
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection
+
+from retrieval import nearest, services
+from retrieval.errors import EmbeddingMismatch
+from retrieval.models import Collection, EmbeddingSpace
+from retrieval.quotes import quote_sentences
+from retrieval.types import Viewer
+from tests.integration.retrieval.conftest import PERSON, Put, find
+from tests.integration.retrieval.embedders import TwinEmbedder
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(params=["exact", "approximate"])
+def plan(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "approximate":
+        monkeypatch.setattr(nearest, "EXACT_UP_TO", -1)
+    return str(request.param)
+
+
+def test_both_plans_find_the_same(
+    plan: str, put: Put, twin: TwinEmbedder, viewer: Viewer, collection: Collection
+) -> None:
+    for n in range(20):
+        put(f"Note {n} is about subject{n} and nothing else.", f"{n}.txt")
+    foreign = services.collection_create(name="Foreign", team_id=uuid4(), created_by=f"user:{uuid4()}")
+    for n in range(20):
+        put(f"Note {n} is about subject7 and subject{n}.", f"{n}.txt", foreign)
+    found = find("about subject7", viewer, limit=10)
+    assert found[0].title == "7.txt"
+    assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
+    assert len({p.chunk_id for p in found}) == len(found) == 10
+    assert {p.collection_id for p in found} == {collection.pk}
+
+
+def test_the_index_serves_the_approximate_plan(
+    put: Put, twin: TwinEmbedder, viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("One note about a subject.")
+    space = EmbeddingSpace.objects.get()
+    sql = nearest._APPROXIMATE.format(dimension=space.dimension, space=space.pk, readable=nearest.READABLE)
+    scope = nearest.scope_of(viewer, None).parameters()
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        cursor.execute(
+            "EXPLAIN " + sql + nearest._SHOWN,
+            {**scope, "space": space.pk, "vector": str([0.1] * space.dimension), "limit": 5},
+        )
+        lines = "\n".join(row[0] for row in cursor.fetchall())
+    assert f"retrieval_chunk_hnsw_{space.pk.hex}" in lines
+
+
+@pytest.mark.parametrize(("least", "found"), [(-1.0, 1), (0.999, 0)])
+def test_below_the_threshold_nothing_is_found(
+    put: Put, twin: TwinEmbedder, viewer: Viewer, least: float, found: int
+) -> None:
+    put("One note about a subject.")
+    EmbeddingSpace.objects.update(min_similarity=least)
+    assert len(find("one note", viewer)) == found
+
+
+def test_nothing_is_embedded_when_nothing_can_be_found(
+    put: Put, twin: TwinEmbedder, viewer: Viewer, collection: Collection
+) -> None:
+    assert find("one note", viewer) == []
+    put("One note about a subject.")
+    asked = len(twin.payers)
+    assert find("  ", viewer) == []
+    assert find("one note", viewer, limit=0) == []
+    empty = services.collection_create(name="Empty", team_id=uuid4(), created_by=PERSON)
+    assert find("one note", viewer, empty) == []
+    assert len(twin.payers) == asked
+
+
+def test_another_model_is_not_compared(
+    put: Put, twin: TwinEmbedder, viewer: Viewer, settings: object
+) -> None:
+    put("One note about a subject.")
+    settings.EMBEDDING_MODEL = "another"  # type: ignore[attr-defined]
+    with pytest.raises(EmbeddingMismatch, match="another"):
+        find("one note", viewer)
+
+
+def test_the_real_embedder_finds_the_passage_in_another_language(
+    put: Put, real_embedder: None, viewer: Viewer
+) -> None:
+    put("The annual leave of every employee is thirty working days.", "leave.txt")
+    put("Der Drucker im zweiten Stock druckt nur schwarz auf weiß.", "printer.txt")
+    put("Lunch is served between noon and two in the canteen.", "lunch.txt")
+    assert find("Wie viele Urlaubstage habe ich?", viewer)[0].title == "leave.txt"
+    assert find("Can I print in colour?", viewer)[0].title == "printer.txt"
+
+
+def test_quotes_are_word_for_word_and_from_the_right_passage(
+    put: Put, real_embedder: None, viewer: Viewer
+) -> None:
+    put(
+        "Welcome to the house of many rooms. The annual leave is thirty working days. Ask at the desk for keys.",
+        "a.txt",
+    )
+    put("Lunch is served between noon and two. The canteen is on the ground floor.", "b.txt")
+    passages = find("How many days of leave?", viewer)
+    quotes = async_to_sync(quote_sentences)(
+        question="How many days of leave do I have?", passages=passages, limit=2, payer=None
+    )
+    assert len(quotes) == 2
+    assert quotes[0].text == "The annual leave is thirty working days."
+    assert all(quote.text in passages[quote.number - 1].text for quote in quotes)
