@@ -14,4 +14,4 @@ def run(name: str) -> migrations.RunSQL:
 
 class Migration(migrations.Migration):
     dependencies = [("billing", "0001_initial")]
-    operations = [run(name) for name in ("windows.sql", "reserve.sql", "settle.sql", "guards.sql", "grants.sql")]
+    operations = [run(name) for name in ("windows.sql", "rates.sql", "reserve.sql", "settle.sql", "guards.sql", "grants.sql")]

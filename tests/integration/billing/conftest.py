@@ -9,12 +9,14 @@ import pytest
 from pytest_django import Settings
 
 from app.billing.models import Budget
+from app.billing.selectors import limits_remaining
 from app.billing.services import budget_set, price_set
-from app.billing.types import Attempt, Buckets, Hold, Payer, Rate
+from app.billing.types import Attempt, Buckets, Hold, LimitState, Payer, Rate
 from app.common.models import uuid7
 
 D = Decimal
 MakeHold = Callable[..., Hold]
+Spent = Callable[..., tuple[Decimal, Decimal]]
 
 MODEL = "test-model"
 PRICE = (
@@ -71,6 +73,23 @@ def roomy(priced: None) -> UUID:
     return budget_set(scope="installation", unit="money", limit=1000, period="month", name="everything")
 
 
+@pytest.fixture
+def spent(payer: Payer) -> Spent:
+    """(spent, held) of the payer's limit of a scope and unit."""
+
+    def read(scope: str, unit: str = "money") -> tuple[Decimal, Decimal]:
+        (state,) = [x for x in limits_remaining(payer) if (x.scope, x.unit) == (scope, unit)]
+        return state.spent, state.held
+
+    return read
+
+
 def used(input_: int = 1000, output: int = 500, **changes: Any) -> Attempt:
     """An attempt that completed and used so many tokens."""
     return Attempt(buckets=Buckets(input=input_, output=output), **changes)
+
+
+def limit_of(payer: Payer, scope: str, unit: str = "money") -> LimitState:
+    """The payer's one limit of a scope and unit."""
+    (found,) = [state for state in limits_remaining(payer) if (state.scope, state.unit) == (scope, unit)]
+    return found

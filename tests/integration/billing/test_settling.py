@@ -1,32 +1,25 @@
-"""What settling books: to the last digit, once, whatever died in between."""
+"""What settling books: to the last digit, and once."""
 
-from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import connection
 
 from app.billing import pricing
-from app.billing.errors import BudgetExhausted, ReservationMissing
+from app.billing.errors import BudgetExhausted
 from app.billing.models import LedgerEntry, LedgerLine, Reservation, UsageAttempt
-from app.billing.selectors import limits_remaining, price_current
+from app.billing.selectors import price_current
 from app.billing.services import (
     budget_set,
     price_set,
-    reservation_heartbeat,
     reservation_hold,
     reservation_release,
     reservation_settle,
-    reservations_heartbeat,
-    reservations_sweep,
 )
-from app.billing.types import Attempt, Buckets, Hold, Payer, Rate
-from app.billing.verification import ledger_verify
-from app.common.clock import now
+from app.billing.types import Attempt, Buckets, Payer, Rate
 from app.common.models import uuid7
-from tests.integration.billing.conftest import MODEL, MakeHold, used
+from tests.integration.billing.conftest import MODEL, MakeHold, Spent, used
 
 pytestmark = pytest.mark.django_db
 D = Decimal
@@ -42,17 +35,6 @@ RATES = (
     Rate(component="tool_call", price=D("0.005"), per_units=1),
 )
 DEARER = (Rate(component="input", price=D(50)), Rate(component="output", price=D(50)))
-
-
-@pytest.fixture
-def spent(payer: Payer) -> Any:
-    """(spent, held) of the payer's limit of a scope and unit."""
-
-    def read(scope: str, unit: str = "money") -> tuple[Decimal, Decimal]:
-        (state,) = [x for x in limits_remaining(payer) if (x.scope, x.unit) == (scope, unit)]
-        return state.spent, state.held
-
-    return read
 
 
 @pytest.mark.parametrize(
@@ -100,7 +82,7 @@ def test_the_hold_in_sql_is_the_hold_in_python(roomy: UUID, hold: MakeHold) -> N
         assert held.price == pricing.hold_amount(tiers, input_tokens=given, output_tokens=cap)
 
 
-def test_settling_twice_changes_nothing(roomy: UUID, hold: MakeHold, spent: Any) -> None:
+def test_settling_twice_changes_nothing(roomy: UUID, hold: MakeHold, spent: Spent) -> None:
     item = hold()
     reservation_hold(hold=item)
     first = reservation_settle(reservation_id=item.reservation_id, attempts=[used(800, 100)])
@@ -115,7 +97,7 @@ def test_settling_twice_changes_nothing(roomy: UUID, hold: MakeHold, spent: Any)
 
 
 def test_releasing_gives_everything_back_and_keeps_the_attempt(
-    roomy: UUID, hold: MakeHold, spent: Any
+    roomy: UUID, hold: MakeHold, spent: Spent
 ) -> None:
     item = hold()
     reservation_hold(hold=item)
@@ -151,7 +133,7 @@ def test_a_retry_costs_us_and_not_the_user(roomy: UUID, hold: MakeHold) -> None:
     assert (settled.input_tokens, settled.output_tokens) == (1000, 500)
 
 
-def test_a_release_after_use_books_our_cost_alone(roomy: UUID, hold: MakeHold, spent: Any) -> None:
+def test_a_release_after_use_books_our_cost_alone(roomy: UUID, hold: MakeHold, spent: Spent) -> None:
     price_set(price_key=MODEL, side="cost", rates=[Rate(component="input", price=D(1))], approved_by="tests")
     item = hold()
     reservation_hold(hold=item)
@@ -176,7 +158,7 @@ def test_each_attempt_is_priced_by_its_own_model(roomy: UUID, hold: MakeHold) ->
 
 
 def test_more_than_was_held_is_booked_in_full_and_blocks_the_next(
-    priced: None, payer: Payer, hold: MakeHold, spent: Any
+    priced: None, payer: Payer, hold: MakeHold, spent: Spent
 ) -> None:
     budget_set(scope="team", unit="money", limit=D("0.002"), period="month", team_id=payer.team_id)
     item = hold()
@@ -238,140 +220,6 @@ def test_an_unpriced_component_is_flagged_and_not_free(roomy: UUID, hold: MakeHo
     assert (settled.price, settled.price_missing) == (D("0.0001"), True)
     audio = LedgerLine.objects.get(component="input_audio")
     assert (audio.quantity, audio.unit_price, audio.amount) == (50, None, None)
-
-
-def expire(item: Hold) -> None:
-    Reservation.objects.filter(id=item.reservation_id).update(expires_at="2020-01-01T00:00:00Z")
-
-
-def test_a_charge_after_the_hold_expired_is_booked_and_flagged(
-    roomy: UUID, payer: Payer, hold: MakeHold, spent: Any
-) -> None:
-    budget_set(scope="team", unit="requests", limit=5, period="month", team_id=payer.team_id)
-    item = hold()
-    reservation_hold(hold=item)
-    expire(item)
-    assert reservations_sweep() == [item.reservation_id]
-    assert spent("installation") == (D(0), D(0))
-
-    settled = reservation_settle(reservation_id=item.reservation_id, attempts=[used()])
-    again = reservation_settle(reservation_id=item.reservation_id, attempts=[used()])
-
-    assert (settled.state, settled.late, settled.price) == ("expired", True, D("0.002"))
-    assert again.replayed
-    assert spent("installation") == (D("0.002"), D(0))
-    assert spent("team", "requests") == (1, 0)
-    assert ledger_verify().differences == ()
-
-
-def test_a_hold_that_a_crash_forgot_is_booked_all_the_same(
-    roomy: UUID, payer: Payer, hold: MakeHold, spent: Any
-) -> None:
-    budget_set(scope="team", unit="money", limit=0, period="month", team_id=payer.team_id)
-    item = hold()
-    with pytest.raises(ReservationMissing):
-        reservation_settle(reservation_id=item.reservation_id, attempts=[used()])
-
-    settled = reservation_settle(reservation_id=item.reservation_id, attempts=[used()], hold=item)
-
-    assert (settled.recreated, settled.price) == (True, D("0.002"))
-    # When it counts stands in the id: the millisecond it was made.
-    assert abs((Reservation.objects.get().effective_at - now()).total_seconds()) < 60
-    assert spent("team") == (D("0.002"), D(0))
-    assert ledger_verify().differences == ()
-
-
-@pytest.mark.parametrize("key", [uuid7(), UUID("c0ffee00-0000-4000-8000-000000000001")])
-def test_a_forgotten_hold_counts_when_it_was_asked_to(key: UUID, roomy: UUID, hold: MakeHold) -> None:
-    instant = datetime(2031, 3, 29, 12, tzinfo=UTC)
-    item = hold(reservation_id=key, effective_at=instant)
-    reservation_settle(reservation_id=key, attempts=[used()], hold=item)
-    assert LedgerEntry.objects.get().effective_at == instant
-
-
-def test_a_forgotten_hold_whose_id_tells_no_time_counts_now(roomy: UUID, hold: MakeHold) -> None:
-    item = hold(reservation_id=UUID("c0ffee00-0000-4000-8000-000000000001"))
-    reservation_settle(reservation_id=item.reservation_id, attempts=[used()], hold=item)
-    assert abs((LedgerEntry.objects.get().effective_at - now()).total_seconds()) < 60
-
-
-def test_an_instant_without_a_zone_is_refused(roomy: UUID, hold: MakeHold) -> None:
-    with pytest.raises(ValueError, match="carry a zone"):
-        reservation_hold(hold=hold(effective_at=datetime(2031, 3, 29)))  # noqa: DTZ001 - the mistake under test
-
-
-def test_a_dead_process_is_billed_for_what_it_had_seen(roomy: UUID, hold: MakeHold, spent: Any) -> None:
-    item, silent = hold(), hold()
-    for each in (item, silent):
-        reservation_hold(hold=each)
-    assert reservation_heartbeat(reservation_id=item.reservation_id, output_tokens=120)
-    assert reservation_heartbeat(reservation_id=item.reservation_id, output_tokens=90)
-    expire(item)
-    expire(silent)
-
-    assert set(reservations_sweep()) == {item.reservation_id, silent.reservation_id}
-
-    assert Reservation.objects.get(id=silent.reservation_id).state == "expired"
-    entry = LedgerEntry.objects.get()
-    assert (entry.input_tokens, entry.output_tokens, entry.estimated) == (1000, 120, True)
-    assert UsageAttempt.objects.get().estimate_reason == "sweeper"
-    assert spent("installation") == (D("0.00124"), D(0))
-    assert reservations_sweep() == []
-    assert not reservation_heartbeat(reservation_id=item.reservation_id)
-
-
-def test_the_truth_replaces_the_sweepers_estimate(
-    roomy: UUID, payer: Payer, hold: MakeHold, spent: Any
-) -> None:
-    budget_set(scope="team", unit="tokens", limit=10**6, period="month", team_id=payer.team_id)
-    item = hold()
-    reservation_hold(hold=item)
-    reservations_heartbeat(seen={item.reservation_id: (None, 120)})
-    expire(item)
-    reservations_sweep()
-
-    settled = reservation_settle(reservation_id=item.reservation_id, attempts=[used(900, 300)])
-    again = reservation_settle(reservation_id=item.reservation_id, attempts=[used(1, 1)])
-
-    assert (settled.price, settled.late, settled.estimated) == (D("0.0015"), True, False)
-    assert again.replayed
-    assert [(e.kind, e.price) for e in settled.entries] == [
-        ("charge", D("0.00124")),
-        ("adjust", D("-0.00124")),
-        ("charge", D("0.0015")),
-    ]
-    adjust = LedgerEntry.objects.get(kind="adjust")
-    assert adjust.supersedes == LedgerEntry.objects.order_by("id").first()
-    assert spent("installation") == (D("0.0015"), D(0))
-    assert spent("team", "tokens") == (1200, 0)
-    assert ledger_verify().differences == ()
-
-
-def test_a_checkpoint_is_owed_also_when_another_call_took_the_hold(
-    roomy: UUID, payer: Payer, hold: MakeHold, spent: Any
-) -> None:
-    budget_set(scope="team", unit="requests", limit=1, period="month", team_id=payer.team_id)
-    item = hold()
-    reservation_hold(hold=item)
-    reservation_heartbeat(reservation_id=item.reservation_id, output_tokens=10)
-    expire(item)
-    reservation_hold(hold=hold())
-    assert Reservation.objects.get(id=item.reservation_id).state == "expired"
-
-    assert reservations_sweep() == [item.reservation_id]
-
-    assert Reservation.objects.get(id=item.reservation_id).price == D("0.00102")
-    assert spent("team", "requests") == (1, 1)
-    assert ledger_verify().differences == ()
-
-
-def test_a_heartbeat_keeps_the_hold(roomy: UUID, hold: MakeHold) -> None:
-    item = hold(ttl_seconds=1)
-    reservation_hold(hold=item)
-    assert reservations_heartbeat(seen={item.reservation_id: (None, None), uuid7(): (1, 1)}) == {
-        item.reservation_id
-    }
-    assert (Reservation.objects.get().expires_at - now()).total_seconds() > 800
 
 
 def test_a_settlement_commits_durably_though_a_hold_does_not(roomy: UUID, hold: MakeHold) -> None:
