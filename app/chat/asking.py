@@ -45,7 +45,7 @@ def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
     """Gather a turn of a conversation. Errors: NotFound naming the item, NotAllowed, PartFailed without a model."""
     conversation = conversation_get(caller, conversation_id)
     caller.require_spender(conversation.team_id)
-    team = team_get(conversation.team_id)
+    team = conversation.team
     chosen = _collections(
         caller, collections if collections is not None else [UUID(c) for c in conversation.collections]
     )

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from typing import cast
 from uuid import UUID
 
+from redis.asyncio.client import Pipeline
+
 from app.chat.events import END_EVENTS, TurnEvent
 from app.common.redis_door import Stored, Unavailable, async_redis
 
@@ -20,6 +22,25 @@ _BLOCK_MS = 5000
 def events_key(turn_id: UUID) -> str:
     """Where the events of a turn are kept."""
     return f"turn:{turn_id}:events"
+
+
+def _queue_entry(pipe: Pipeline, turn_id: UUID, events: list[TurnEvent]) -> None:
+    """Put events of a turn into a pipeline as one entry, numbered as its last event; nothing is sent yet."""
+    key, first, last = events_key(turn_id), events[0], events[-1]
+    frames = b"".join(event.frame for event in events)
+    pipe.execute_command("XADD", key, f"{last.number}-0", "f", frames, "n", last.name)
+    if last.name in END_EVENTS:
+        pipe.execute_command("EXPIRE", key, REPLAY_SECONDS)
+    elif first.number == 1:
+        pipe.execute_command("EXPIRE", key, LONGEST_TURN_SECONDS)
+
+
+def frames_after(entry: bytes, after: int) -> bytes:
+    """The frames of an entry numbered above `after`: a reader may have had some of them from another process."""
+    if after == 0 or int(entry[4 : entry.index(b"\n")]) > after:
+        return entry
+    frames = [frame + b"\n\n" for frame in entry.split(b"\n\n") if frame]
+    return b"".join(frame for frame in frames if int(frame[4 : frame.index(b"\n")]) > after)
 
 
 class EventStore:
@@ -43,15 +64,13 @@ class EventStore:
 
     async def _write(self) -> None:
         while self._queue:
-            batch = [self._queue.popleft() for _ in range(min(len(self._queue), 500))]
+            by_turn: dict[UUID, list[TurnEvent]] = {}
+            for _ in range(min(len(self._queue), 500)):
+                turn_id, event = self._queue.popleft()
+                by_turn.setdefault(turn_id, []).append(event)
             pipe = async_redis().pipeline(transaction=False)
-            for turn_id, event in batch:
-                key = events_key(turn_id)
-                # Queued in the pipeline, not awaited: `execute` sends them all.
-                pipe.execute_command("XADD", key, f"{event.number}-0", "f", event.frame, "n", event.name)
-                if event.number == 1 or event.name in END_EVENTS:
-                    seconds = REPLAY_SECONDS if event.name in END_EVENTS else LONGEST_TURN_SECONDS
-                    pipe.execute_command("EXPIRE", key, seconds)
+            for turn_id, events in by_turn.items():
+                _queue_entry(pipe, turn_id, events)
             try:
                 await pipe.execute(raise_on_error=False)
                 self.available = True
@@ -101,6 +120,6 @@ class EventStore:
                 continue
             entries = cast("list[tuple[bytes, Stored]]", found)[0][1]
             last = entries[-1][0].decode()
-            yield [fields[b"f"] for _, fields in entries]
+            yield [frames_after(fields[b"f"], after) for _, fields in entries]
             if entries[-1][1][b"n"].decode() in END_EVENTS:
                 return

@@ -5,7 +5,7 @@ its copy in Valkey (`EventStore`). An event has one number everywhere, so a read
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -32,6 +32,14 @@ class TurnEvent:
     def frame(self) -> bytes:
         """The event in text/event-stream form, encoded once for all readers."""
         return b"id: %d\nevent: %s\ndata: %s\n\n" % (self.number, self.name.encode(), orjson.dumps(self.data))
+
+
+def parsed(frames: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(name, data) of frames as `TurnEvent.frame` makes them."""
+    for frame in frames.split(b"\n\n"):
+        if frame:
+            _, event, data = frame.split(b"\n", 2)
+            yield event[7:].decode(), orjson.loads(data[6:])
 
 
 class EventSink(Protocol):

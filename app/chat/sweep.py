@@ -1,6 +1,5 @@
 """Ending what a dead process left: its turns, with the text that was shown, and their reservations."""
 
-import json
 import logging
 from datetime import timedelta
 from typing import cast
@@ -11,6 +10,7 @@ from django.db import transaction
 from app.billing import services as billing
 from app.billing.types import Attempt, Buckets
 from app.chat.event_store import events_key
+from app.chat.events import parsed
 from app.chat.models import Turn, TurnState
 from app.common.clock import now
 from app.common.money import money
@@ -58,9 +58,7 @@ def _shown(turn_id: UUID) -> dict[str, str]:
     except Unavailable:
         return {}
     told: dict[str, str] = {}
-    for _, fields in entries:
-        name = fields[b"n"].decode()
-        data = json.loads(fields[b"f"].split(b"data: ", 1)[1])
+    for name, data in (event for _, fields in entries for event in parsed(fields[b"f"])):
         if name == "delta":
             for kind in ("text", "reasoning"):
                 told[kind] = told.get(kind, "") + data.get(kind, "")

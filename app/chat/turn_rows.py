@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import Case, F, Value, When
 
 from app.accounts.selectors import Caller
 from app.billing import services as billing
@@ -24,6 +25,7 @@ from app.gate.types import CallPlan
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+TITLE_CHARS = 60
 _PATIENCE = (0.2, 0.5, 1, 2, 4, 8, 15, 15, 15, 15, 15, 15)
 """Seconds between tries to write what has already happened: about two minutes of an absent database."""
 
@@ -35,31 +37,40 @@ def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
     """
     held = reservation_open(plan)
     moment = now()
+    row = Turn(
+        id=ask.turn_id,
+        conversation_id=ask.conversation_id,
+        team_id=ask.team_id,
+        parent_id=ask.parent_id,
+        asked_by_id=ask.caller.user_id,
+        question=ask.question,
+        model=ask.model,
+        deployment_id=plan.targets[0].deployment_id,
+        reservation_id=plan.reservation_id,
+        level=ask.level,
+        estimate=estimate.public(),
+        started_at=moment,
+        heartbeat_at=moment,
+    )
     try:
-        Turn.objects.get_or_create(
-            id=ask.turn_id,
-            defaults={
-                "conversation_id": ask.conversation_id,
-                "team_id": ask.team_id,
-                "parent_id": ask.parent_id,
-                "asked_by_id": ask.caller.user_id,
-                "question": ask.question,
-                "model": ask.model,
-                "deployment_id": plan.targets[0].deployment_id,
-                "reservation_id": plan.reservation_id,
-                "level": ask.level,
-                "estimate": estimate.public(),
-                "started_at": moment,
-                "heartbeat_at": moment,
-            },
-        )
+        row.save(force_insert=True)
     except IntegrityError as exc:
-        billing.reservation_release(reservation_id=plan.reservation_id)
-        raise NotFound("This conversation was deleted; your question was not sent.") from exc
+        if not Turn.objects.filter(id=ask.turn_id).exists():
+            billing.reservation_release(reservation_id=plan.reservation_id)
+            raise NotFound("This conversation was deleted; your question was not sent.") from exc
+    if ask.conversation_id is not None:
+        _conversation_touch(ask.conversation_id, ask)
     return held
 
 
-@transaction.atomic
+def _conversation_touch(conversation_id: UUID, ask: Ask) -> None:
+    """The conversation moves to the top, gets a title from its first question, and never loses a privacy level."""
+    title = Case(When(title="", then=Value(ask.question.strip()[:TITLE_CHARS])), default=F("title"))
+    Conversation.objects.filter(id=conversation_id).update(
+        updated_at=now(), title=title, model=ask.model, level=ask.level
+    )
+
+
 def turn_close(row: ClosedTurn) -> None:
     """Store how a turn ended, also over what the sweeper assumed meanwhile. Safe to run twice."""
     error = row.ending.error
@@ -78,35 +89,39 @@ def turn_close(row: ClosedTurn) -> None:
         "deployment_id": row.deployment_id,
         "ended_at": now(),
     }
-    if not Turn.objects.filter(id=row.turn_id).update(**changed):
-        return  # the conversation was deleted while the model wrote; the ledger has the call
-    SentPassage.objects.bulk_create(
-        [
-            SentPassage(
-                turn_id=row.turn_id,
-                team_id=row.team_id,
-                number=number,
-                passage_id=p.id,
-                document_id=p.document_id,
-                document_version=p.document_version,
-                collection_id=p.collection_id,
-                title=p.title[:500],
-                heading=p.heading,
-                page=p.page,
-                start=p.start,
-                end=p.end,
-                text=p.text,
-                sha256=p.sha256,
-                score=p.score,
-                cited=number in row.cited,
-                warnings=list(p.warnings),
-            )
-            for number, p in enumerate(row.passages, 1)
-        ],
-        ignore_conflicts=True,
-    )
-    if row.conversation_id is not None:
-        Conversation.objects.filter(id=row.conversation_id).update(updated_at=now())
+    if not row.passages:
+        Turn.objects.filter(id=row.turn_id).update(**changed)
+        return
+    with transaction.atomic():
+        # No row: the conversation was deleted while the model wrote. The ledger has the call.
+        if Turn.objects.filter(id=row.turn_id).update(**changed):
+            SentPassage.objects.bulk_create(_sent(row), ignore_conflicts=True)
+
+
+def _sent(row: ClosedTurn) -> list[SentPassage]:
+    """The passages exactly as the model saw them."""
+    return [
+        SentPassage(
+            turn_id=row.turn_id,
+            team_id=row.team_id,
+            number=number,
+            passage_id=p.id,
+            document_id=p.document_id,
+            document_version=p.document_version,
+            collection_id=p.collection_id,
+            title=p.title[:500],
+            heading=p.heading,
+            page=p.page,
+            start=p.start,
+            end=p.end,
+            text=p.text,
+            sha256=p.sha256,
+            score=p.score,
+            cited=number in row.cited,
+            warnings=list(p.warnings),
+        )
+        for number, p in enumerate(row.passages, 1)
+    ]
 
 
 async def persist(write: Callable[[], Awaitable[T]], turn_log: TurnLog) -> T | None:

@@ -91,9 +91,11 @@ class Admission:
         call = client().chat(server_of(target), request)
         try:
             async with call:
-                async for event in call:
-                    received.append(_payload(event))
-                    yield event
+                # What one read of the socket brought comes as one batch: no await between its events.
+                while batch := await call.batch():
+                    for event in batch:
+                        received.append(_payload(event))
+                        yield event
         finally:
             record = call.record
             self.finish_reason = record.finish_reason or ""

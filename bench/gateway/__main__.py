@@ -9,6 +9,7 @@ process and of PostgreSQL. The tools are read from `TESSERA_SHARED`/bench.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -175,6 +177,8 @@ def measure(
         json.dumps({"text": "How many words are in this question?", "parent": None, "collections": []})
     )
     whole, streamed = str(options.requests), str(options.streams)
+    written = json.loads((Path(env["TESSERA_DATA"]) / "env.json").read_text())
+    port = urlsplit(written["DATABASE_URL"]).port or 0
     load(options, v1, "-c", "8", "-n", "200", *head)  # warm
     for name, url, n, words in (
         ("bare server", bare, whole, []),
@@ -183,9 +187,9 @@ def measure(
         ("/v1 streamed", v1, streamed, ["--stream", *head]),
         ("chat streamed", turns, streamed, ["--stream", "--body", str(body), *head]),
     ):
-        before = cpu(web.pid)
+        before = cpu(web.pid, port)
         found = load(options, url, "-c", str(options.connections), "-n", n, *words)
-        spent = {part: seconds - before[part] for part, seconds in cpu(web.pid).items()}
+        spent = {part: seconds - before[part] for part, seconds in cpu(web.pid, port).items()}
         per = {part: round(s * 1e3 / max(1, found["ok"]), 2) for part, s in spent.items()}
         one = load(options, url, "-c", "1", "-n", "200", *words)
         print(
@@ -215,17 +219,24 @@ def load(options: argparse.Namespace, url: str, *words: str) -> dict[str, Any]:
     return found
 
 
-def cpu(web_pid: int) -> dict[str, float]:
-    """CPU seconds so far: of the web process, of all PostgreSQL processes."""
+def cpu(web_pid: int, postgres_port: int) -> dict[str, float]:
+    """CPU seconds so far: of the web process, and of this PostgreSQL with its backends, ended ones included."""
     spent = {"web": sum(psutil.Process(web_pid).cpu_times()[:2]), "postgres": 0.0}
-    for process in psutil.process_iter(["name"]):
-        if (process.info["name"] or "").startswith("postgres"):
-            try:
-                times = process.cpu_times()
-            except psutil.NoSuchProcess:
-                continue
-            spent["postgres"] += times.user + times.system + times.children_user + times.children_system
+    postmaster = listener(postgres_port)
+    for process in (postmaster, *postmaster.children()):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            spent["postgres"] += sum(process.cpu_times()[:2])
+    # A backend that ended is in its parent's children times.
+    spent["postgres"] += sum(postmaster.cpu_times()[2:4])
     return spent
+
+
+def listener(port: int) -> psutil.Process:
+    """The process that listens on a loopback port."""
+    for connection in psutil.net_connections("tcp"):
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+            return psutil.Process(connection.pid)
+    sys.exit(f"nothing listens on port {port}")
 
 
 def settings_of(env: dict[str, str]) -> dict[str, Any]:
