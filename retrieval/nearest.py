@@ -12,8 +12,8 @@ from retrieval.errors import NotFound
 from retrieval.models import EmbeddingSpace
 from retrieval.types import Viewer
 
-EXACT_UP_TO = 20_000
-"""Chunks in reach up to which every vector is compared; above, the approximate index is walked."""
+EXACT_UP_TO = 2_000
+"""Chunks in reach up to which every vector is compared whatever else is stored: about 1 µs each."""
 
 READABLE = """
     ARRAY(SELECT g.collection_id FROM retrieval_grant g
@@ -23,7 +23,8 @@ READABLE = """
 """Ids of the collections in reach, as a sub-select: one snapshot decides rights and results together."""
 
 _REACH = """
-SELECT c.id, c.chunk_count FROM retrieval_collection c
+SELECT c.id, c.chunk_count, (SELECT reltuples FROM pg_class WHERE oid = 'retrieval_chunk'::regclass)
+FROM retrieval_collection c
 WHERE (%(ids)s::uuid[] IS NULL OR c.id = ANY(%(ids)s::uuid[]))
   AND EXISTS (SELECT FROM retrieval_grant g
               WHERE g.collection_id = c.id AND g.principal = ANY(%(principals)s::text[]))
@@ -56,6 +57,8 @@ SELECT c.id, c.document_id, c.version, c.collection_id, d.name, d.warnings,
 FROM best JOIN retrieval_chunk c USING (id) JOIN retrieval_document d ON d.id = c.document_id CROSS JOIN noise
 ORDER BY best.score DESC, c.id
 """
+_BREADTH = 300
+"""Candidates the index walk keeps: recall 0.98 of exact search at 200,000 clustered chunks; 100 gave 0.90, no faster."""
 _WALK = (
     "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %s, true),"
     " set_config('hnsw.max_scan_tuples', '40000', true)"
@@ -71,6 +74,24 @@ class Scope:
 
     def parameters(self) -> dict[str, Any]:
         return {"principals": list(self.principals), "ids": None if self.ids is None else list(self.ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How much a search may see."""
+
+    chunks: int
+    stored: int
+    """Chunks of everybody together, as the planner estimates them."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether comparing everything is the cheaper plan.
+
+        The walk through the index passes about a hundred stored chunks for each one in reach and needed; below a
+        quarter of a percent in reach that is more work than comparing them all.
+        """
+        return self.chunks <= EXACT_UP_TO or self.chunks**2 <= 25 * self.stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,27 +127,28 @@ def scope_of(viewer: Viewer, ids: Sequence[UUID] | None) -> Scope:
     return Scope(tuple(sorted(viewer.principals)), None if ids is None else tuple(dict.fromkeys(ids)))
 
 
-def reach(scope: Scope) -> int:
-    """How many chunks are in reach. Errors: NotFound naming the first collection that is unknown or unreadable."""
+def reach(scope: Scope) -> Reach:
+    """What is in reach. Errors: NotFound naming the first collection that is unknown or unreadable."""
     with connection.cursor() as cursor:
         cursor.execute(_REACH, scope.parameters())
-        found = dict(cursor.fetchall())
+        rows = cursor.fetchall()
+    found = {row[0]: row[1] for row in rows}
     for wanted in scope.ids or ():
         if wanted not in found:
             raise NotFound("collection", wanted)
-    return sum(found.values())
+    return Reach(sum(found.values()), max(0, int(rows[0][2])) if rows else 0)
 
 
-def nearest(scope: Scope, space: EmbeddingSpace, vector: str, *, limit: int, chunks: int) -> Found:
-    """The `limit` most similar chunks in reach, best first; `chunks` of `reach` chooses the plan."""
-    exact = chunks <= EXACT_UP_TO or space.dimension > 4000
+def nearest(scope: Scope, space: EmbeddingSpace, vector: str, *, limit: int, within: Reach) -> Found:
+    """The `limit` most similar chunks in reach, best first."""
+    exact = within.exact or space.dimension > 4000
     ranked = (_EXACT if exact else _APPROXIMATE).format(
         dimension=space.dimension, space=space.pk, readable=READABLE
     )
     parameters = {**scope.parameters(), "vector": vector, "space": space.pk, "limit": limit}
     with transaction.atomic(), connection.cursor() as cursor:
         if not exact:
-            cursor.execute(_WALK, [str(max(100, 2 * limit))])
+            cursor.execute(_WALK, [str(max(_BREADTH, 2 * limit))])
         cursor.execute(ranked + _SHOWN, parameters)
         rows = cursor.fetchall()
     if not rows:

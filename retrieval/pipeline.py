@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import InterfaceError, OperationalError
 
 from retrieval import commit, drafts, parsing, storage
 from retrieval.blobs import blobs_release
@@ -21,12 +21,14 @@ from retrieval.parsing import Reading
 from retrieval.spaces import space_current
 
 logger = logging.getLogger(__name__)
+_DATABASE_AWAY = (OperationalError, InterfaceError)
 
 
 def run(document_id: UUID) -> str:
     """Work on one document until it is ready, failed, or somebody else's. Returns its status, empty if it is gone.
 
-    Errors: DatabaseError only (nothing can be written then; the lease expires and the job is taken up again).
+    Errors: OperationalError or InterfaceError while the database is away: nothing can be written then, the lease
+    expires and the job is taken up again.
     """
     lease = lease_take(document_id)
     if lease is not None:
@@ -53,7 +55,7 @@ class _Outcome:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if error is None or not isinstance(error, Exception) or isinstance(error, DatabaseError):
+        if error is None or not isinstance(error, Exception) or isinstance(error, _DATABASE_AWAY):
             return False
         if isinstance(error, LeaseLost):
             logger.info("document %s was taken over or cancelled at %s", self._lease.document_id, self.step)

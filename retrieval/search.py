@@ -8,7 +8,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from retrieval.models import EmbeddingSpace
-from retrieval.nearest import Found, Hit, Scope, nearest, reach, scope_of
+from retrieval.nearest import Found, Hit, Reach, Scope, nearest, reach, scope_of
 from retrieval.ports import embedder, run_db
 from retrieval.spaces import space_searched
 from retrieval.types import Passage, Viewer
@@ -37,14 +37,14 @@ async def search(
     if not query.strip() or limit < 1 or (collection_ids is not None and not collection_ids):
         return []
     scope = scope_of(viewer, collection_ids)
-    space, chunks = await run_db()(_prepare, scope)
-    if space is None or chunks == 0:
+    space, within = await run_db()(_prepare, scope)
+    if space is None or within.chunks == 0:
         # Known before anything is paid for.
         return []
     answer = await embedder()([query], role="query", payer=payer)
     vector = vector_text(unit_vectors(answer, texts=1, dimension=space.dimension)[0])
-    found = await run_db()(nearest, scope, space, vector, limit=min(limit, MAX_LIMIT), chunks=chunks)
-    return merge_neighbours(worth_showing(found, space, chunks=chunks))
+    found = await run_db()(nearest, scope, space, vector, limit=min(limit, MAX_LIMIT), within=within)
+    return merge_neighbours(worth_showing(found, space, chunks=within.chunks))
 
 
 def worth_showing(found: Found, space: EmbeddingSpace, *, chunks: int) -> list[Hit]:
@@ -60,7 +60,7 @@ def worth_showing(found: Found, space: EmbeddingSpace, *, chunks: int) -> list[H
     return [hit for hit in found.hits if hit.score >= least]
 
 
-def _prepare(scope: Scope) -> tuple[EmbeddingSpace | None, int]:
+def _prepare(scope: Scope) -> tuple[EmbeddingSpace | None, Reach]:
     return space_searched(), reach(scope)
 
 

@@ -11,8 +11,8 @@ PAGE_BREAK = "\n\n"
 """Between the pages of the whole document text."""
 
 _BLOCK_BREAK = "\n\n"
-# Control characters other than tab and newline: PostgreSQL refuses NUL, and none of the others is text.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+# Control characters other than tab and newline, and halves of surrogate pairs: no text, and PostgreSQL refuses some.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)

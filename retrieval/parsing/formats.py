@@ -1,10 +1,11 @@
 """Which module reads which format: one file a format, all behind one interface."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from retrieval.errors import ReadError
 from retrieval.parsing import sniff
-from retrieval.parsing.blocks import Reading
+from retrieval.parsing.blocks import Reading, clean
 from retrieval.parsing.docx import read_docx
 from retrieval.parsing.html import read_html
 from retrieval.parsing.markdown import read_markdown
@@ -37,4 +38,11 @@ def parse(source: Source) -> Reading:
             f"{source.limits.characters / 1e6:.0f} million characters of text. Split it.",
             reason="too_large",
         )
-    return reading
+    return replace(reading, metadata={key: _cleaned(value) for key, value in reading.metadata.items()})
+
+
+def _cleaned(value: object) -> object:
+    """Titles, authors and bookmarks come from the file as raw as its text."""
+    if isinstance(value, str):
+        return clean(value)
+    return [_cleaned(item) for item in value] if isinstance(value, list) else value

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(params=["exact", "approximate"])
 def plan(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "approximate":
-        monkeypatch.setattr(nearest, "EXACT_UP_TO", -1)
+        monkeypatch.setattr(nearest.Reach, "exact", False)
     return str(request.param)
 
 

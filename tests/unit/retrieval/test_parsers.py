@@ -75,6 +75,11 @@ def test_html_with_nul_bytes_is_read_to_its_end(tmp_path: Path) -> None:
     assert reading.text == "before\n\nafter"
 
 
+def test_titles_are_cleaned_like_text(tmp_path: Path) -> None:
+    reading = read(tmp_path, "---\ntitle: a\x00b\x07c\n---\nText \x02here.", "x.md")
+    assert (reading.metadata["title"], reading.text) == ("abc", "Text here.")
+
+
 def test_deep_nesting_is_flattened(tmp_path: Path) -> None:
     reading = read(tmp_path, "<html>" + "<div>" * 5000 + "deep" + "</div>" * 5000, "x.html")
     assert "deep" in reading.text
