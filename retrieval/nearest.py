@@ -13,7 +13,7 @@ from retrieval.models import EmbeddingSpace
 from retrieval.types import Viewer
 
 EXACT_UP_TO = 2_000
-"""Chunks in reach up to which every vector is compared whatever else is stored: about 1 µs each."""
+"""Chunks in reach up to which every vector is compared whatever is stored besides: about 1 µs each."""
 
 READABLE = """
     ARRAY(SELECT g.collection_id FROM retrieval_grant g
@@ -58,7 +58,7 @@ FROM best JOIN retrieval_chunk c USING (id) JOIN retrieval_document d ON d.id = 
 ORDER BY best.score DESC, c.id
 """
 _BREADTH = 300
-"""Candidates the index walk keeps: recall 0.98 of exact search at 200,000 clustered chunks; 100 gave 0.90, no faster."""
+"""Candidates the index walk keeps: 0.98 of what exact search finds among 200,000 clustered chunks; 100 gave 0.90."""
 _WALK = (
     "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', %s, true),"
     " set_config('hnsw.max_scan_tuples', '40000', true)"
