@@ -169,7 +169,8 @@ def test_a_web_process_starts_without_reading_the_chats(live: Live) -> None:
         INSERT INTO chat_turn (id, created_at, team_id, question, answer, reasoning, state, finish_reason, model, level,
           estimate, notices, quotes, timing, started_at, ended_at, heartbeat_at, stop_requested)
         SELECT gen_random_uuid(), now(), (SELECT id FROM accounts_team LIMIT 1), 'old question', 'old answer', '',
-          'done', 'stop', 'm', 'public', '{}', '[]', '[]', '{}', now(), now(), now(), false FROM generate_series(1, 200000)
+          'done', 'stop', 'm', 'public', '{}', '[]', '[]', '{}', now(), now(), now(), false
+        FROM generate_series(1, 200000)
         """
     )
     read = (
