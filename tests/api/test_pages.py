@@ -13,7 +13,8 @@ from tests.factories import PASSWORD, user_make
 
 pytestmark = pytest.mark.django_db
 
-PAGES = ["/", f"/c/{uuid4()}/", "/documents/", f"/documents/{uuid4()}/", "/dashboard/"]
+SOME_ID = "01a22b9b-3e7d-7187-856a-fb4feaf2b57b"
+PAGES = ["/", f"/c/{SOME_ID}/", "/documents/", f"/documents/{SOME_ID}/", "/dashboard/"]
 
 
 @pytest.fixture
