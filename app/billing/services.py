@@ -181,16 +181,7 @@ def price_set(  # noqa: PLR0913 - one keyword for each column
             source=source,
             approved_by=approved_by,
         )
-        PriceComponent.objects.bulk_create(
-            PriceComponent(
-                version=version,
-                component=rate.component,
-                min_prompt_tokens=rate.min_prompt_tokens,
-                per_units=rate.per_units,
-                price=rate.price,
-            )
-            for rate in written
-        )
+        _components_create(version, written)
     return Price(
         version_id=version.id,
         price_key=price_key,
@@ -201,6 +192,19 @@ def price_set(  # noqa: PLR0913 - one keyword for each column
         mode=mode,
         side=side,
         team_id=team_id,
+    )
+
+
+def _components_create(version: PriceVersion, rates: Sequence[Rate]) -> None:
+    PriceComponent.objects.bulk_create(
+        PriceComponent(
+            version=version,
+            component=rate.component,
+            min_prompt_tokens=rate.min_prompt_tokens,
+            per_units=rate.per_units,
+            price=rate.price,
+        )
+        for rate in rates
     )
 
 

@@ -69,7 +69,8 @@ def test_a_usage_chunk_is_sent_only_when_asked_for(client: openai.OpenAI, live: 
 def test_sources_come_with_the_answer_when_collections_are_named(
     client: openai.OpenAI, live: Live, model: str
 ) -> None:
-    handbook = live.http.get("/api/v1/collections/").json()["items"][0]["id"]
+    collections = live.http.get("/api/v1/collections/").json()["items"]
+    handbook = next(c["id"] for c in collections if c["name"] == "Tessera handbook")
     question = [{"role": "user", "content": "What does Tessera count?"}]
     answer = client.chat.completions.create(
         model=model, messages=question, max_tokens=24, extra_body={"collections": [handbook]}

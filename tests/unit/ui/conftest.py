@@ -58,7 +58,7 @@ def static_url() -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """A Chromium of this machine; `make test` looks for one further away."""
     for way in (from_environment, installed):
@@ -75,7 +75,7 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_page(chromium: Browser, static_url: str) -> Page:
     """One page for all tests of pure modules; it keeps what went wrong in `window.problems`."""
     page = chromium.new_page()
