@@ -1,10 +1,19 @@
 """Writes to servers and their models."""
 
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.db import transaction
 
+from app.accounts.models import Level
 from app.catalog.models import Backend, Deployment
+from app.catalog.probing import on_premises
+from inference_client.adapters.kinds import Kind, kind_of
+from inference_client.types import ModelFacts
+
+OUTPUT_TOKENS = 1024
+"""What an answer may take unless somebody says otherwise."""
 
 
 @transaction.atomic
@@ -24,6 +33,63 @@ def backend_put(
     return row
 
 
+@transaction.atomic
+def backend_connect(  # noqa: PLR0913 - one keyword for each column
+    *,
+    backend: Backend | None,
+    base_url: str,
+    kind: str,
+    name: str = "",
+    api_key: str | None = None,
+    region: str | None = None,
+    leaves_premises: bool | None = None,
+) -> Backend:
+    """Bring a server up to date, or add it (called `name`, else by its host and port). None leaves what is there.
+
+    Unless it is said, a server that was not there or has moved leaves the premises when its address or its kind says
+    so; one that begins to leave is cleared for no more than internal from then on.
+    """
+    row = backend or Backend(name=name_free((name or urlsplit(base_url).netloc)[:90]))
+    left = row.leaves_premises
+    if leaves_premises is None and row.base_url != base_url:
+        leaves_premises = kind_leaves(kind) or not on_premises(base_url)
+    row.kind, row.base_url = kind, base_url
+    row.leaves_premises = left if leaves_premises is None else leaves_premises
+    row.region = row.region if region is None else region
+    if api_key is not None:
+        row.set_api_key(api_key)
+    row.save()
+    if row.leaves_premises and not left:
+        clearance_lower(backend=row)
+    return row
+
+
+def kind_leaves(kind: str) -> bool:
+    """Whether a kind is some company's own service; a kind nobody knows is not."""
+    known = _kind(kind)
+    return known is not None and known.leaves_premises
+
+
+def clearance_most(backend: Backend) -> str:
+    """What a model of this server may see unless somebody says otherwise."""
+    return Level.INTERNAL.value if backend.leaves_premises else Level.PRIVATE.value
+
+
+def clearance_lower(*, backend: Backend) -> int:
+    """Let the models of a server that leaves the premises see internal content at most. Returns how many were."""
+    return backend.deployments.filter(clearance=Level.PRIVATE).update(clearance=Level.INTERNAL)
+
+
+@transaction.atomic
+def backends_switch(*, to: Backend, prefixes: Sequence[str]) -> None:
+    """Offer `to`, and no other server whose name begins like this: those are not there now. Models keep their state."""
+    others = Backend.objects.exclude(pk=to.pk).filter(enabled=True)
+    for prefix in prefixes:
+        others.filter(name__startswith=prefix).update(enabled=False)
+    Backend.objects.filter(pk=to.pk).update(enabled=True)
+    to.enabled = True
+
+
 def deployment_put(
     *, backend: Backend, upstream_model: str, purpose: str, **fields: Any
 ) -> tuple[Deployment, bool]:
@@ -31,3 +97,47 @@ def deployment_put(
     return Deployment.objects.get_or_create(
         backend=backend, upstream_model=upstream_model, purpose=purpose, defaults=fields
     )
+
+
+@transaction.atomic
+def model_put(
+    *, backend: Backend, model: ModelFacts, clearance: str | None = None, **fields: Any
+) -> tuple[Deployment, bool]:
+    """Add a chat model as a server describes it. Returns (row, created).
+
+    An existing one keeps what an administrator changed, except that its window never exceeds the server's and that
+    a `clearance` which is given counts.
+    """
+    kind = _kind(backend.kind)
+    values = {
+        "public_name": model.name[:100],
+        "price_key": f"chat/{model.name}"[:200],
+        "context_window": model.context_window,
+        "max_output_tokens": min(OUTPUT_TOKENS, model.max_output_tokens or OUTPUT_TOKENS),
+        "clearance": clearance or clearance_most(backend),
+        "abort_stops_billing": kind is None or kind.abort_stops_billing,
+    }
+    row, created = deployment_put(
+        backend=backend, upstream_model=model.name, purpose=Deployment.Purpose.CHAT.value, **(values | fields)
+    )
+    if not created:
+        known = model.context_window
+        if known and (row.context_window is None or row.context_window > known):
+            row.context_window = known
+        row.clearance = clearance or row.clearance
+        row.save(update_fields=["context_window", "clearance"])
+    return row, created
+
+
+def _kind(name: str) -> Kind | None:
+    try:
+        return kind_of(name)
+    except LookupError:
+        return None
+
+
+def name_free(wanted: str) -> str:
+    """`wanted`, or with a number after it where a server is called so already."""
+    taken = set(Backend.objects.filter(name__startswith=wanted).values_list("name", flat=True))
+    names = (wanted, *(f"{wanted} ({number})" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)

@@ -2,7 +2,6 @@
 
 import secrets
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 
@@ -12,25 +11,15 @@ from django.db import transaction
 from app.accounts.models import ApiKey, User
 from app.accounts.selectors import ALL_SCOPES
 from app.accounts.services import key_create, user_create
-from app.billing.selectors import price_current
-from app.billing.services import bootstrap_defaults, price_set
-from app.billing.types import Rate
-from app.catalog.models import Deployment
-from app.catalog.services import backend_put, deployment_put
-from app.common.errors import AppError
+from app.billing.services import bootstrap_defaults
+from app.common.errors import Conflict
+from app.ops.servers import servers_prepare
 from retrieval.models import Collection, Document
 from retrieval.services import collection_create, document_create
 
 ADMIN_EMAIL = "admin@tessera.local"
 HANDBOOK = "Tessera handbook"
 HANDBOOK_DIR = Path(settings.BASE_DIR) / "docs" / "handbook"
-
-_LOCAL_PRICE = (
-    Rate(component="input", price=Decimal("0.10")),
-    Rate(component="output", price=Decimal("0.40")),
-)
-"""Per million tokens, in the installation's currency: low, but visible, so that every meter shows something real."""
-_EMBEDDING_PRICE = (Rate(component="input", price=Decimal("0.01")),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +29,12 @@ class FirstRun:
     admin_email: str
     admin_password: str | None
     api_key: str | None
+    notes: tuple[str, ...] = ()
+    """What a person should know about the servers, a sentence each."""
 
 
-class EmptyDatabase(AppError):
+class EmptyDatabase(Conflict):
     """The database is empty, but this installation's documents are here."""
-
-    code, status = "empty_database", 409
 
 
 def prepare(*, accept_empty: bool = False) -> FirstRun:
@@ -59,14 +48,15 @@ def prepare(*, accept_empty: bool = False) -> FirstRun:
             f"The database has no people, but {count} documents lie in {settings.ORIGINALS_DIR}. This looks like a "
             "lost volume or the wrong DATABASE_URL. Restore the database, or begin anew: `first_run --accept-empty`."
         )
+    # Apart, because it waits for servers, and no transaction stays open for that.
+    notes = servers_prepare()
     with transaction.atomic():
         bootstrap_defaults()
-        servers_prepare()
         admin, password = _admin()
         key = _key(admin)
     # Only now: files are not rolled back, and must never lie beside a database that was.
     _handbook(admin)
-    return FirstRun(admin.email, password, key)
+    return FirstRun(admin.email, password, key, tuple(notes))
 
 
 def _key(admin: User) -> str | None:
@@ -84,53 +74,6 @@ def _admin() -> tuple[User, str | None]:
         return existing, None
     password = secrets.token_urlsafe(15)
     return user_create(email=ADMIN_EMAIL, password=password, name="Administrator", is_staff=True), password
-
-
-def servers_prepare() -> None:
-    """The servers named by the settings. Addresses and keys are brought up to date at every start."""
-    if settings.INFERENCE_URL:
-        external = "INFERENCE_URL" in settings.EXTERNAL
-        backend = backend_put(
-            name="Chat server" if external else "Embedded chat server",
-            kind=settings.INFERENCE_KIND,
-            base_url=settings.INFERENCE_URL,
-            api_key=settings.INFERENCE_API_KEY,
-        )
-        name = settings.INFERENCE_MODEL or "demonstration"
-        row, _ = deployment_put(
-            backend=backend,
-            upstream_model=name,
-            purpose=Deployment.Purpose.CHAT,
-            public_name=name,
-            price_key=f"chat/{name}",
-            context_window=settings.INFERENCE_CONTEXT_WINDOW or None,
-            # The demonstration model loses its thread soon; a short answer is the better one.
-            max_output_tokens=200 if settings.INFERENCE_IS_DEMONSTRATION else 1024,
-            slots=settings.INFERENCE_SLOTS,
-            is_demonstration=settings.INFERENCE_IS_DEMONSTRATION,
-            priority=10 if external else 0,
-        )
-        _price(row.price_key, _LOCAL_PRICE)
-    if settings.EMBEDDING_URL:
-        backend = backend_put(
-            name="Embedding server" if "EMBEDDING_URL" in settings.EXTERNAL else "Embedded embedding server",
-            kind="openai",
-            base_url=settings.EMBEDDING_URL,
-            api_key=settings.EMBEDDING_API_KEY,
-        )
-        row, _ = deployment_put(
-            backend=backend,
-            upstream_model=settings.EMBEDDING_MODEL,
-            purpose=Deployment.Purpose.EMBEDDING,
-            public_name=settings.EMBEDDING_MODEL,
-            price_key=f"embedding/{settings.EMBEDDING_MODEL}",
-        )
-        _price(row.price_key, _EMBEDDING_PRICE)
-
-
-def _price(price_key: str, rates: tuple[Rate, ...]) -> None:
-    if price_current(price_key) is None:
-        price_set(price_key=price_key, rates=rates, approved_by="first run", source="first run")
 
 
 def _handbook(admin: User) -> None:

@@ -48,7 +48,17 @@ def _from_data_dir() -> dict[str, str]:
 
 _WRITTEN = _from_data_dir()
 
-EXTERNAL: Mapping[str, str] = {name: os.environ[name] for name in _REPLACEABLE if os.environ.get(name)}
+
+def _empty_is_unset(name: str) -> bool:
+    """An empty address, key, model or number says nothing; a prefix that is empty is one that a model wants so."""
+    return name.startswith(("INFERENCE_", "EMBEDDING_")) and not name.endswith("_PREFIX")
+
+
+EXTERNAL: Mapping[str, str] = {
+    name: os.environ[name]
+    for name in _REPLACEABLE
+    if os.environ.get(name) or (name in os.environ and name.endswith("_PREFIX"))
+}
 """Outside servers named in the real environment: `up` does not start its own part for these."""
 
 PROCESS: Mapping[str, str] = os.environ
@@ -57,11 +67,18 @@ PROCESS: Mapping[str, str] = os.environ
 
 def text(name: str, default: str = "") -> str:
     """The variable, the file it points at, what `up` wrote, or the default: in that order."""
-    if name in os.environ:
-        return os.environ[name]
+    value = os.environ.get(name)
+    if value is not None and (value or not _empty_is_unset(name)):
+        return value
     if path := os.environ.get(f"{name}_FILE"):
         return Path(path).read_text().strip()
-    return _WRITTEN.get(name, default)
+    return default if _describes_another(name) else _WRITTEN.get(name, default)
+
+
+def _describes_another(name: str) -> bool:
+    """Whether what `up` wrote is about a server that the environment replaced: its key must not go to that one."""
+    part = name.partition("_")[0]
+    return part in {"INFERENCE", "EMBEDDING"} and f"{part}_URL" in EXTERNAL
 
 
 def number(name: str, default: int) -> int:

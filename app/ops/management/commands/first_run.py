@@ -32,6 +32,8 @@ class Command(ToldCommand):
         made = prepare(accept_empty=options["accept_empty"])
         for document in handbook_waiting():
             document_ingest.delay(str(document.id))
+        for note in made.notes:
+            self.stderr.write(note)
         if options["json"]:
             self.stdout.write(
                 json.dumps(
@@ -39,6 +41,7 @@ class Command(ToldCommand):
                         "admin_email": made.admin_email,
                         "admin_password": made.admin_password,
                         "api_key": made.api_key,
+                        "notes": "\n".join(made.notes),
                     }
                 )
             )

@@ -1,0 +1,165 @@
+"""What a server is and serves, and where it stands, looked at before it becomes a row. Costs no tokens."""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+import orjson
+from asgiref.sync import async_to_sync
+
+from app.common.errors import InvalidInput
+from inference_client.adapters.json_tools import items, obj, text_of
+from inference_client.adapters.kinds import GENERIC, KINDS, auth_headers, kind_of, root_url
+from inference_client.errors import BadAuth, InferenceError
+from inference_client.probe import LIMIT_S, probe
+from inference_client.transport import Transport
+from inference_client.types import ModelFacts, Server, ServerFacts
+from inference_client.usage import number
+
+_NOT_FOR_CHAT = (
+    "embed", "rerank", "bge-", "e5-", "whisper", "transcribe", "tts", "audio", "realtime", "dall-e", "image",
+    "moderation", "sora",
+)  # fmt: skip
+"""Parts of names; servers do not say what a model is for."""
+_MAX_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a server answered."""
+
+    reachable: bool
+    kind: str
+    """As it was named, else as it looks, else the generic one."""
+    models: tuple[ModelFacts, ...] = ()
+    """All it lists, those in its memory first."""
+    healthy: bool | None = None
+    version: str | None = None
+    key_refused: bool = False
+    problem: str | None = None
+    """One sentence on what is wrong and what to do."""
+
+    @property
+    def chat_models(self) -> tuple[ModelFacts, ...]:
+        """Those whose name does not say that they are for something else."""
+        return tuple(m for m in self.models if not any(word in m.name.lower() for word in _NOT_FOR_CHAT))
+
+    def model(self, name: str) -> ModelFacts:
+        """What is known of the model of this name; of one that is not listed only the name."""
+        same = {name, f"{name}:latest"}
+        known = next((m for m in self.models if m.name in same), None)
+        return replace(known, name=name) if known else ModelFacts(name=name)
+
+    def lists(self, name: str) -> bool:
+        """Whether the server lists it; Ollama's `name` means `name:latest`."""
+        return any(m.name in {name, f"{name}:latest"} for m in self.models)
+
+
+def server_ask(url: str, api_key: str = "", *, kind: str = "") -> Found:
+    """Ask the server at `url` what it is and serves; five seconds at most. Errors: InvalidInput on an unknown kind.
+
+    A named `kind` whose key travels in a header of its own, or that has no list of models, is not asked.
+    """
+    named = kind_named(kind) if kind else ""
+    if named and (KINDS[named].auth != GENERIC.auth or KINDS[named].models_path is None):
+        return Found(reachable=True, kind=named)
+    return async_to_sync(_ask)(url, api_key or None, named)
+
+
+def kind_named(name: str) -> str:
+    """The proper name of a kind of server. Errors: InvalidInput naming those there are."""
+    try:
+        return kind_of(name).name
+    except LookupError as exc:
+        raise InvalidInput(str(exc), detail={"field": "kind"}) from exc
+
+
+def address_clean(url: str) -> str:
+    """A server's address without the slash at its end. Errors: InvalidInput for what is none, or carries a secret."""
+    text = url.strip().rstrip("/")
+    try:
+        parts = urlsplit(text)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError as exc:
+        raise _no_address() from exc
+    if not sound or any(c.isspace() for c in text):
+        raise _no_address()
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise InvalidInput(
+            "The address may hold no user, password or query; give the key apart.", detail={"field": "url"}
+        )
+    return text
+
+
+def _no_address() -> InvalidInput:
+    return InvalidInput("A server's address looks like http://host:8000/v1.", detail={"field": "url"})
+
+
+def on_premises(url: str) -> bool:
+    """Whether all addresses of the host are of this machine or a private network; a name nobody knows is outside."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return _private(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False
+    return all(_private(ipaddress.ip_address(row[4][0])) for row in found)
+
+
+def _private(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_private
+
+
+async def _ask(url: str, api_key: str | None, named: str) -> Found:
+    facts, loaded = await asyncio.gather(probe(url, api_key), _loaded(url, api_key))
+    return Found(
+        reachable=facts.reachable,
+        kind=named or facts.kind or GENERIC.name,
+        models=_loaded_first(facts.models, loaded),
+        healthy=facts.healthy,
+        version=facts.version,
+        key_refused=_refused(facts),
+        problem=facts.problem,
+    )
+
+
+def _refused(facts: ServerFacts) -> bool:
+    # The probe hands on the sentence of the error, not its class.
+    return facts.reachable and not facts.models and facts.problem == BadAuth().message
+
+
+async def _loaded(url: str, api_key: str | None) -> dict[str, int | None]:
+    """Ollama's models in memory with the window each was loaded with; nothing where there is no such route."""
+    server, transport = Server(kind=GENERIC.name, base_url=url, api_key=api_key), Transport()
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            status, _, body = await transport.fetch(
+                "GET",
+                root_url(server, "/api/ps"),
+                headers=auth_headers(server, GENERIC),
+                connect_s=LIMIT_S,
+                max_bytes=_MAX_BYTES,
+            )
+        rows = items(obj(orjson.loads(body)).get("models")) if status == 200 else []
+    except (TimeoutError, InferenceError, orjson.JSONDecodeError):
+        return {}
+    finally:
+        await transport.aclose()
+    return {
+        name: number(obj(row).get("context_length"))
+        for row in rows
+        if (name := text_of(obj(row).get("name")))
+    }
+
+
+def _loaded_first(models: Sequence[ModelFacts], loaded: dict[str, int | None]) -> tuple[ModelFacts, ...]:
+    """A stable order; the window a model runs with counts more than the one it could have."""
+    known = [replace(m, context_window=loaded.get(m.name) or m.context_window) for m in models]
+    return tuple(sorted(known, key=lambda m: m.name not in loaded))
