@@ -2,7 +2,9 @@
 
 import ipaddress
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -129,20 +131,29 @@ def originals_dir(settings: Settings, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def live_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def live_data() -> Path:
+    """The data directory of the run's `live_stack`: one for all workers, open to PostgreSQL's own system user."""
+    # pytest's own directory is closed to others, and the cluster would go to /var/lib and stay there.
+    name = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"run-{os.getpid()}"
+    path = Path(tempfile.gettempdir()) / f"tessera-live-{name}"
+    path.mkdir(mode=0o755, exist_ok=True)
+    return path
+
+
+@pytest.fixture(scope="session")
+def live_stack(live_data: Path) -> Iterator[dict[str, Any]]:
     """The whole product as `manage.py up` starts it, one for all workers of this run; yields its run.json."""
-    base = tmp_path_factory.getbasetemp()
-    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     # The weights that the test services use are there already.
     cache = PROCESS_ENV.get("TESSERA_CACHE", str(SERVICES.data / "models"))
-    stack = Stack(folder / "live", env={"TESSERA_CACHE": cache})
+    stack = Stack(live_data, env={"TESSERA_CACHE": cache})
     try:
         stack.join()
         yield stack.run()
     except StackError as exc:
         pytest.fail(str(exc))
     finally:
-        stack.leave()
+        if stack.leave():
+            shutil.rmtree(live_data, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -75,12 +75,14 @@ class Stack:
             try:
                 fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                return
+                return False
             finally:
                 self._users.close()
             if self._mark.exists() and not self._keep:
                 command("down", "--data", str(self.data), env=self._env)
                 self._mark.unlink()
+                return True
+            return False
 
     def urls(self) -> dict[str, str]:
         """Where the parts are: what the environment names wins over what `up` wrote, as in the settings."""
