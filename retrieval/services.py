@@ -31,7 +31,9 @@ def collection_create(
     description: str = "",
     kind: str = Collection.Kind.LIBRARY,
 ) -> Collection:
-    """A new collection, private to its owner team: the team and the creator get a `manage` grant.
+    """A new collection, private to its owner team: the team gets the one grant, `manage`.
+
+    Whoever made it has it through the team, so that leaving the team or losing the role takes it away.
 
     Errors: Invalid (name, level), Conflict when the team has one of this name.
     """
@@ -43,11 +45,9 @@ def collection_create(
         description=description,
         kind=kind,
     )
-    principals = {created_by, f"team:{team_id}"}
     with transaction.atomic():
         _save_named(collection)
-        for principal in sorted(principals):
-            _grant(collection, principal, "manage", created_by)
+        _grant(collection, f"team:{team_id}", "manage", created_by)
     return collection
 
 

@@ -42,7 +42,9 @@ def collection(db: None, originals_dir: Path) -> Collection:
 
 @pytest.fixture
 def viewer() -> Viewer:
-    return Viewer(frozenset({PERSON}))
+    """The person, who may manage what the team may."""
+    mine = frozenset({PERSON, f"team:{TEAM}"})
+    return Viewer(mine, writing=mine, managing=mine)
 
 
 @pytest.fixture

@@ -52,6 +52,12 @@ def test_a_teams_grant_counts_for_changing_only_where_the_role_allows_it(collect
     assert selectors.collection_verbs(Viewer(frozenset({OTHER}), managing=principals), collection) == ()
 
 
+def test_who_made_a_collection_has_it_through_the_team_alone(collection: Collection) -> None:
+    assert [(g.principal, g.verb) for g in collection.grants.all()] == [(f"team:{TEAM}", "manage")]
+    former = frozenset({PERSON})
+    assert selectors.collection_verbs(Viewer(former, writing=former, managing=former), collection) == ()
+
+
 def test_unknown_and_unreadable_are_one_and_the_same(
     put: Put, twin: TwinEmbedder, collection: Collection, stranger: Viewer
 ) -> None:
@@ -82,9 +88,9 @@ def test_search_never_leaves_what_may_be_read(
     put: Put, twin: TwinEmbedder, collection: Collection, viewer: Viewer, stranger: Viewer
 ) -> None:
     put("The fee is twelve euros.")
-    mine = services.collection_create(name="Mine", team_id=uuid4(), created_by=OTHER)
+    mine = services.collection_create(name="Mine", team_id=UUID(int=8), created_by=OTHER)
     put("My fee is one euro.", into=mine)
-    other = Viewer(frozenset({OTHER}))
+    other = Viewer(frozenset({OTHER, OTHER_TEAM}))
     assert {p.collection_id for p in find("fee", viewer)} == {collection.pk}
     assert {p.collection_id for p in find("fee", other)} == {mine.pk}
     assert find("fee", stranger) == []
@@ -109,9 +115,10 @@ def test_an_empty_document_leaves_nothing_to_answer_from(
 
 
 def test_someone_can_always_manage_a_collection(collection: Collection) -> None:
+    services.grant_set(collection=collection, principal=OTHER, verb="manage", created_by=PERSON)
     services.grant_set(collection=collection, principal=f"team:{TEAM}", verb=None, created_by=PERSON)
     with pytest.raises(Conflict, match="Nobody"):
-        services.grant_set(collection=collection, principal=PERSON, verb=None, created_by=PERSON)
+        services.grant_set(collection=collection, principal=OTHER, verb=None, created_by=PERSON)
     assert Grant.objects.filter(collection=collection).count() == 1
 
 

@@ -11,7 +11,7 @@ from retrieval.errors import EmbeddingMismatch
 from retrieval.models import Collection, EmbeddingSpace
 from retrieval.quotes import quote_sentences
 from retrieval.types import Viewer
-from tests.integration.retrieval.conftest import PERSON, Put, find
+from tests.integration.retrieval.conftest import PERSON, TEAM, Put, find
 from tests.integration.retrieval.embedders import TwinEmbedder
 
 pytestmark = pytest.mark.django_db
@@ -73,7 +73,7 @@ def test_nothing_is_embedded_when_nothing_can_be_found(
     asked = len(twin.payers)
     assert find("  ", viewer) == []
     assert find("one note", viewer, limit=0) == []
-    empty = services.collection_create(name="Empty", team_id=uuid4(), created_by=PERSON)
+    empty = services.collection_create(name="Empty", team_id=TEAM, created_by=PERSON)
     assert find("one note", viewer, empty) == []
     assert len(twin.payers) == asked
 

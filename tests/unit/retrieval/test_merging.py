@@ -54,8 +54,12 @@ def test_neighbours_without_overlap_stay_apart() -> None:
 @pytest.mark.parametrize(
     ("scores", "mean", "spread", "chunks", "kept"),
     [
-        ([0.90, 0.83, 0.79], 0.75, 0.05, 500, [0.90, 0.83]),
-        ([0.86, 0.85], 0.75, 0.05, 500, []),
+        # Near: shown although everything in reach is near.
+        ([0.90, 0.87, 0.83], 0.80, 0.05, 500, [0.90, 0.87]),
+        # Far, as across two languages, but far above the rest: shown.
+        ([0.74, 0.73, 0.64], 0.60, 0.05, 500, [0.74]),
+        # Neither near nor above the rest.
+        ([0.81, 0.80], 0.75, 0.05, 500, []),
         # Too few to tell noise by its spread: only the floor counts.
         ([0.86, 0.76, 0.74], 0.80, 0.05, 3, [0.86, 0.76]),
         ([0.74], 0.74, 0.0, 1, []),
