@@ -2,7 +2,6 @@
 
 import ctypes
 import re
-import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,7 +11,8 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_raw
 
 from retrieval.errors import ReadError
-from retrieval.parsing.blocks import Page, PageBuilder, Reading, clean
+from retrieval.parsing.blocks import Reading, clean
+from retrieval.parsing.pdf_layout import pdf_pages
 from retrieval.parsing.source import Source
 
 _MIME = "application/pdf"
@@ -32,9 +32,6 @@ _LIGATURES = str.maketrans(
 )
 # PDFium puts \x02 where a word was hyphenated at a line end and joins its halves.
 _HYPHEN = re.compile(r"\x02\n?(?=([a-zà-öø-ÿ])?)")
-_LIST_ITEM = re.compile(r"^\s*(?:[•◦▪‣·–*-]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+\S")
-_NUMBERING = re.compile(r"^[\d.\s]+")
-_SENTENCE_END = re.compile(r"[.!?:;。！？][\"'”’)\]]*$")
 
 
 # What a damaged object tree makes pypdf raise besides its own errors.
@@ -75,7 +72,7 @@ def read_pdf(source: Source) -> Reading:
             "machine reads is noise. Export the document again with embedded Unicode fonts, or print it to a new PDF.",
             reason="garbled",
         )
-    pages = tuple(_pages(opened))
+    pages = pdf_pages(((raw.number, raw.text) for raw in opened.pages), opened.outline)
     return Reading("pdf", _MIME, pages, paged=True, metadata=opened.metadata, warnings=_warnings(opened))
 
 
@@ -186,53 +183,6 @@ def _outline(document: pdfium.PdfDocument) -> dict[int, tuple[tuple[int, str], .
         if index is not None and title:
             found.setdefault(index + 1, []).append((mark.level + 1, title))
     return {page: tuple(marks) for page, marks in found.items()}
-
-
-def _pages(opened: _Opened) -> Iterator[Page]:
-    above: tuple[tuple[int, str], ...] = ()
-    for raw in opened.pages:
-        builder = PageBuilder(raw.number, above=above)
-        titles = {_key(title): level for level, title in opened.outline.get(raw.number, ())}
-        for kind, text, level in _parts(raw.text, titles):
-            if kind == "heading":
-                builder.add("heading", text, level=level)
-            elif kind == "list":
-                builder.add("list", text)
-            else:
-                builder.add("paragraph", text)
-        above = builder.path
-        yield builder.page()
-
-
-def _parts(text: str, titles: dict[str, int]) -> Iterator[tuple[str, str, int]]:
-    """Paragraphs, lists and headings of a page. A paragraph ends where a short line closes a sentence."""
-    lines = text.split("\n")
-    lengths = [len(line) for line in lines if line.strip()]
-    usual = statistics.quantiles(lengths, n=4)[2] if len(lengths) > 3 else 80
-    kind, held = "paragraph", list[str]()
-    for line in lines:
-        level = titles.get(_key(line))
-        item = bool(_LIST_ITEM.match(line))
-        if held and (level or not line.strip() or (item and kind != "list")):
-            yield kind, "\n".join(held), 0
-            kind, held = "paragraph", []
-        if level:
-            yield "heading", line, level
-            continue
-        if not line.strip():
-            continue
-        kind = "list" if item else kind
-        held.append(line)
-        if len(line) < 0.75 * usual and _SENTENCE_END.search(line) and kind == "paragraph":
-            yield kind, "\n".join(held), 0
-            held = []
-    if held:
-        yield kind, "\n".join(held), 0
-
-
-def _key(line: str) -> str:
-    """A heading as bookmark and page agree on it: without numbering, blanks and case."""
-    return _NUMBERING.sub("", " ".join(line.split())).casefold()
 
 
 def _garbled(text: str) -> bool:
