@@ -17,6 +17,7 @@ from inference_client.retry import Retry
 from inference_client.transport import Reply, Transport, read_all
 from inference_client.types import CallRecord, Event, Outcome, Server, Usage
 
+MAX_PROMPT_BYTES = 64 * 1024 * 1024
 _ERROR_BODY_S = 10.0
 
 
@@ -143,15 +144,35 @@ class ChatCall:
         self._progress.connected_s = self._loop.time() - self._t0
         if reply.status >= 300:
             raise await _refusal(reply)
+        self._parser.on_headers(reply.headers)
         return AnswerReader(reply, self._parser, limits, self._t0)
+
+    async def _prepared(self) -> WireRequest:
+        """The request as it goes out, after what the server must be asked first."""
+        wire = self._wire
+        if wire.first is None:
+            return wire
+        method, url, headers, body, _ = wire.first.request
+        status, answer_headers, answer = await self._transport.fetch(
+            method,
+            url,
+            headers=headers,
+            body=body,
+            connect_s=self._server.timeouts.connect,
+            max_bytes=MAX_PROMPT_BYTES,
+        )
+        if status >= 300:
+            raise failure(status, answer_headers, answer)
+        return wire._replace(body=wire.first.body(answer))
 
     async def _send(self) -> Reply:
         self._progress.attempts += 1
+        wire = await self._prepared()
         sending = self._transport.send(
-            self._wire.method,
-            self._wire.url,
-            headers=self._wire.headers,
-            body=self._wire.body,
+            wire.method,
+            wire.url,
+            headers=wire.headers,
+            body=wire.body,
             connect_s=self._server.timeouts.connect,
             sending=self._sending,
         )

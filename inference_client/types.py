@@ -195,6 +195,8 @@ class Server:
     abort_stops_billing: bool = True
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeouts: Timeouts = Timeouts()
+    options: JsonObject = field(default_factory=dict)
+    """What its kind wants to know beside (`Kind.options` has the names); `models` holds the same by model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

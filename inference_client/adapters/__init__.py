@@ -5,9 +5,9 @@ from collections.abc import Callable
 from inference_client.adapters.anthropic_messages import AnthropicMessages, AnthropicParser
 from inference_client.adapters.base import Adapter, Parser
 from inference_client.adapters.bedrock import Bedrock, ConverseParser, InvokeParser
-from inference_client.adapters.cohere import CohereParser, CohereV1Parser
+from inference_client.adapters.cohere import Cohere, CohereParser, CohereV1Parser
 from inference_client.adapters.gemini import Gemini, GeminiParser
-from inference_client.adapters.generate import TgiParser, TritonParser
+from inference_client.adapters.generate import Tgi, TgiParser, Triton, TritonParser
 from inference_client.adapters.kinds import Kind
 from inference_client.adapters.ollama import Ollama, OllamaParser
 from inference_client.adapters.openai_chat import OpenAIChat, OpenAIChatParser
@@ -15,7 +15,17 @@ from inference_client.adapters.openai_responses import OpenAIResponses, Response
 
 _ADAPTERS: dict[str, Adapter] = {
     adapter.name: adapter
-    for adapter in (OpenAIChat(), OpenAIResponses(), AnthropicMessages(), Ollama(), Gemini(), Bedrock())
+    for adapter in (
+        OpenAIChat(),
+        OpenAIResponses(),
+        AnthropicMessages(),
+        Ollama(),
+        Gemini(),
+        Bedrock(),
+        Cohere(),
+        Tgi(),
+        Triton(),
+    )
 }
 _PARSERS: dict[str, Callable[[Kind], Parser]] = {
     "chat.completions": OpenAIChatParser,

@@ -1,7 +1,7 @@
 """What every wire format has in common. To add one: a Parser, an Adapter, a row in `kinds.py`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -60,6 +60,19 @@ class WireRequest(NamedTuple):
     url: str
     headers: dict[str, str]
     body: bytes
+    first: "FirstStep | None" = None
+    """Something to ask before, where the server itself must turn messages into a prompt."""
+
+
+class FirstStep(NamedTuple):
+    """A request whose answer completes the next one. It calls no model, so it costs nothing."""
+
+    request: WireRequest
+    body: Callable[[bytes], bytes]
+    """From the answer's body the body of the next request. Raises MalformedAnswer."""
+
+
+_ID_HEADERS = ("x-generation-id", "x-amzn-requestid", "request-id", "apim-request-id", "x-request-id")
 
 
 class Parser(ABC):
@@ -89,6 +102,12 @@ class Parser(ABC):
     def complete(self) -> bool:
         """Whether the body may end here without anything missing from the answer itself."""
         return self.ended or self.finish_raw is not None
+
+    def on_headers(self, headers: Mapping[str, str]) -> None:
+        """Take what the headers (in lower case) tell: an id by which the provider finds a call that broke off."""
+        self.upstream_id = self.upstream_id or next(
+            (found for name in _ID_HEADERS if (found := headers.get(name))), None
+        )
 
     def feed(self, data: bytes) -> list[Event]:
         """The events completed by `data`; those before an unreadable place are not lost."""

@@ -1,4 +1,6 @@
-"""Amazon Bedrock: Converse, and the frames of raw model answers. Signed with a Bedrock API key (bearer).
+"""Amazon Bedrock: Converse, and the frames of raw model answers.
+
+It is sent with a Bedrock API key (bearer) or signed with AWS access keys (see `sigv4.py`).
 
 The numbers stand in the `metadata` frame, after `messageStop`.
 """
@@ -7,7 +9,6 @@ from abc import abstractmethod
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
-from urllib.parse import quote
 
 import orjson
 
@@ -15,7 +16,7 @@ from inference_client.adapters.anthropic_messages import AnthropicParser
 from inference_client.adapters.base import Parser, WireRequest
 from inference_client.adapters.failures import from_value
 from inference_client.adapters.json_tools import items, json_object, obj, text_of
-from inference_client.adapters.kinds import Kind, root_url
+from inference_client.adapters.kinds import Kind, model_url
 from inference_client.adapters.requests import (
     arguments_of,
     encoded,
@@ -182,8 +183,7 @@ class Bedrock:
             body["toolConfig"] = {"tools": [_tool(function) for function in functions(request)]}
             if request.tool_choice is not None:
                 body["toolConfig"]["toolChoice"] = _choice(request.tool_choice)
-        # Model names contain `:` and may be ARNs, so the name is one encoded piece of the path.
-        url = root_url(server, f"/model/{quote(request.model, safe='')}/converse-stream")
+        url = model_url(server, kind, kind.chat_path, request.model)
         return post(server, kind, url, body, accept="application/vnd.amazon.eventstream")
 
     def parser(self, kind: Kind) -> ConverseParser:

@@ -1,15 +1,27 @@
-"""Cohere: chat in its second and first version, embeddings and rerank. Answers only."""
+"""Cohere: chat in its second version, embeddings; answers of its first version and of rerank."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from inference_client.adapters.base import LinesParser, SseParser
+from inference_client.adapters.base import LinesParser, SseParser, WireRequest
 from inference_client.adapters.failures import from_value
 from inference_client.adapters.json_tools import items, json_object, obj, text_of
-from inference_client.adapters.kinds import Kind
-from inference_client.adapters.requests import bare_embeddings
+from inference_client.adapters.kinds import Kind, api_url
+from inference_client.adapters.openai_chat import message_json
+from inference_client.adapters.requests import bare_embeddings, given, post, refuse
+from inference_client.errors import Unsupported
 from inference_client.sse import SseEvent
-from inference_client.types import Embeddings, Event, ReasoningDelta, TextDelta, ToolCallDelta, Usage
+from inference_client.types import (
+    ChatRequest,
+    Embeddings,
+    EmbedRequest,
+    Event,
+    ReasoningDelta,
+    Server,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
 from inference_client.usage import COHERE, usage_read
 
 
@@ -100,6 +112,69 @@ class CohereV1Parser(LinesParser):
         self.upstream_id = text_of(response.get("generation_id")) or self.upstream_id
         self.finish_raw = text_of(response.get("finish_reason"))
         self._usage = obj(response.get("meta"))
+
+
+class Cohere:
+    """Requests to `/v2/chat` and `/v2/embed`."""
+
+    name: ClassVar[str] = "cohere"
+
+    def chat_request(self, server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
+        """The request for a streamed answer. Raises Unsupported."""
+        refuse(kind, request)
+        body: dict[str, Any] = dict(request.extra)
+        body |= {"model": request.model, "messages": [message_json(message) for message in request.messages]}
+        body |= {"max_tokens": request.max_output_tokens, "stream": True}
+        body |= given(
+            temperature=request.temperature,
+            p=request.top_p,
+            seed=request.seed,
+            stop_sequences=list(request.stop) or None,
+            tools=list(request.tools or ()) or None,
+            tool_choice=_choice(request.tool_choice),
+            response_format=_format(request.response_format),
+        )
+        return post(server, kind, api_url(server, kind, kind.chat_path), body, accept="text/event-stream")
+
+    def parser(self, kind: Kind) -> CohereParser:
+        """A fresh parser for one answer."""
+        return CohereParser(kind)
+
+    def embed_request(self, server: Server, kind: Kind, request: EmbedRequest) -> WireRequest:
+        """The request for vectors. Its models need to know what a text is for; unsaid it is a passage."""
+        purpose = "search_query" if request.input_type == "query" else "search_document"
+        body = {
+            **request.extra,
+            "model": request.model,
+            "texts": list(request.inputs),
+            "input_type": purpose,
+            "embedding_types": ["float"],
+            **given(output_dimension=request.dimensions),
+        }
+        return post(server, kind, api_url(server, kind, "/embed"), body, accept="application/json")
+
+    def embeddings(self, body: bytes, kind: Kind, count: int) -> Embeddings:
+        """The vectors in `body`, in the order of the inputs. Raises MalformedAnswer."""
+        return cohere_embeddings(body, count)
+
+
+def _choice(choice: str | Mapping[str, Any] | None) -> str | None:
+    """`auto` is what Cohere does unasked; one named tool it cannot be held to."""
+    if choice is None or choice == "auto":
+        return None
+    if isinstance(choice, str):
+        return choice.upper()
+    raise Unsupported(
+        "Cohere cannot be made to call one named tool. Offer only that tool, with tool_choice required.",
+        code="unsupported_option",
+    )
+
+
+def _format(wanted: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """OpenAI's `response_format` in Cohere's words."""
+    if wanted is None or wanted.get("type") == "text":
+        return None
+    return {"type": "json_object", **given(json_schema=obj(wanted.get("json_schema")).get("schema"))}
 
 
 def cohere_embeddings(body: bytes, count: int) -> Embeddings:

@@ -10,7 +10,14 @@ from inference_client.adapters.base import Parser, SseParser, WireRequest
 from inference_client.adapters.failures import from_value
 from inference_client.adapters.json_tools import dumped, items, json_object, json_value, obj, text_of
 from inference_client.adapters.kinds import GENERIC, Kind, api_url
-from inference_client.adapters.requests import bare_embeddings, encoded, given, post, refuse
+from inference_client.adapters.requests import (
+    bare_embeddings,
+    check_embed_keys,
+    encoded,
+    given,
+    post,
+    refuse,
+)
 from inference_client.errors import MalformedAnswer, Unsupported
 from inference_client.sse import SseEvent
 from inference_client.types import (
@@ -146,7 +153,7 @@ class OpenAIChat:
     def chat_request(self, server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
         """The request for a streamed answer. Raises Unsupported."""
         refuse(kind, request)
-        body: dict[str, Any] = dict(request.extra)
+        body: dict[str, Any] = {**kind.extra_body, **request.extra}
         body |= {"model": request.model, "messages": [message_json(message) for message in request.messages]}
         body[kind.cap_field] = request.max_output_tokens
         body |= given(**{name: getattr(request, name) for name in _OPTIONS})
@@ -155,7 +162,8 @@ class OpenAIChat:
         if kind.asks_usage:
             running = {"continuous_usage_stats": True} if kind.running_usage else {}
             body["stream_options"] = {"include_usage": True, **running}
-        return post(server, kind, api_url(server, kind, kind.chat_path), body, accept="text/event-stream")
+        url = api_url(server, kind, kind.chat_path, request.model)
+        return post(server, kind, url, body, accept="text/event-stream")
 
     def parser(self, kind: Kind) -> Parser:
         """A fresh parser for one answer."""
@@ -166,12 +174,13 @@ class OpenAIChat:
         if kind.embed_path is None:
             raise Unsupported(f"{kind.title} makes no embeddings. Choose another server for them.")
         body: dict[str, Any] = {**request.extra, "model": request.model, "input": list(request.inputs)}
-        body["encoding_format"] = "float"
-        if request.input_type is not None:
-            body["input_type"] = request.input_type
-        if request.dimensions is not None:
-            body["dimensions"] = request.dimensions
-        return post(server, kind, api_url(server, kind, kind.embed_path), body, accept="application/json")
+        body["encoding_format"] = kind.embed_encoding
+        # What a text is for is a hint, which a server that does not know it can do without.
+        hinted = kind.embed_keys is None or "input_type" in kind.embed_keys
+        body |= given(input_type=request.input_type if hinted else None, dimensions=request.dimensions)
+        check_embed_keys(kind, body)
+        url = api_url(server, kind, kind.embed_path, request.model)
+        return post(server, kind, url, body, accept="application/json")
 
     def embeddings(self, body: bytes, kind: Kind, count: int) -> Embeddings:
         """The vectors in `body`, in the order of the inputs. Raises MalformedAnswer."""
@@ -185,6 +194,7 @@ class OpenAIChat:
             count,
             usage_read(obj(answer.get("usage")), EMBEDDINGS),
             text_of(answer.get("model")),
+            packed_as="b" if kind.embed_encoding == "base64_int8" else "f",
         )
 
 

@@ -11,6 +11,7 @@ import orjson
 from inference_client.adapters.base import WireRequest
 from inference_client.adapters.json_tools import items, json_object, obj
 from inference_client.adapters.kinds import Kind, auth_headers
+from inference_client.adapters.sigv4 import signed
 from inference_client.errors import InvalidRequest, MalformedAnswer, Unsupported
 from inference_client.types import (
     ChatRequest,
@@ -33,6 +34,17 @@ def refuse(kind: Kind, request: ChatRequest) -> None:
             f"{kind.title} cannot honour {', '.join(refused)}. Leave it out, or choose another model.",
             code="unsupported_option",
         )
+    if kind.max_stop is not None and len(request.stop) > kind.max_stop:
+        raise Unsupported(
+            f"{kind.title} takes at most {kind.max_stop} stop texts, and there are {len(request.stop)}. "
+            "Leave some out.",
+            code="unsupported_option",
+        )
+    if kind.images is None and any(map(has_picture, request.messages)):
+        raise Unsupported(
+            f"{kind.title} takes no pictures. Leave them out, or choose another model.",
+            code="unsupported_option",
+        )
 
 
 def post(
@@ -40,25 +52,46 @@ def post(
 ) -> WireRequest:
     """A POST of `body` as JSON, with the server's key."""
     headers = {"content-type": "application/json", "accept": accept, **auth_headers(server, kind)}
-    return WireRequest("POST", url, headers, orjson.dumps(body))
+    wire = WireRequest("POST", url, headers, orjson.dumps(body))
+    return signed(wire, server, kind) if kind.auth == "sigv4" else wire
 
 
-def bare_embeddings(rows: Sequence[object], count: int, usage: Usage, model: str | None) -> Embeddings:
-    """`rows` of vectors, `count` of them, as Embeddings without timing. Raises MalformedAnswer."""
+def check_embed_keys(kind: Kind, body: Mapping[str, Any]) -> None:
+    """Raise Unsupported when `body` of an embeddings request has fields that `kind` would refuse."""
+    unknown = sorted(set(body) - kind.embed_keys) if kind.embed_keys is not None else []
+    if unknown:
+        raise Unsupported(
+            f"{kind.title} does not know {', '.join(unknown)} for embeddings. Leave it out.",
+            code="unsupported_option",
+        )
+
+
+def bare_embeddings(
+    rows: Sequence[object], count: int, usage: Usage, model: str | None, *, packed_as: str = "f"
+) -> Embeddings:
+    """`rows` of vectors, `count` of them, as Embeddings without timing. Raises MalformedAnswer.
+
+    `packed_as` is the struct code of the numbers inside vectors that are base64.
+    """
     if len(rows) != count:
         raise MalformedAnswer(code="wrong_number_of_vectors")
-    vectors = [vector(row) for row in rows]
+    vectors = [vector(row, packed_as) for row in rows]
     return Embeddings(
         vectors=vectors, usage=usage, timing=Timing(started_at=datetime.now(UTC)), served_model=model
     )
 
 
-def vector(value: object) -> list[float]:
-    """A vector given as numbers, or as little-endian floats in base64. Raises MalformedAnswer."""
+def vector(value: object, packed_as: str = "f") -> list[float]:
+    """A vector given as numbers, or little-endian in base64: floats, or whole numbers of -128 to 127 (`b`).
+
+    The latter keep their size: only directions are compared, and those it does not change. Raises
+    MalformedAnswer.
+    """
     if isinstance(value, str):
         try:
             raw = base64.b64decode(value, validate=True)
-            return list(struct.unpack(f"<{len(raw) // 4}f", raw))
+            count = len(raw) // struct.calcsize(packed_as)
+            return list(map(float, struct.unpack(f"<{count}{packed_as}", raw)))
         except (ValueError, struct.error) as exc:
             raise MalformedAnswer(code="bad_vector") from exc
     numbers = items(value)
@@ -84,6 +117,13 @@ def parts(message: Message) -> tuple[TextPart | ImagePart, ...]:
     """The parts of `message`, without empty text."""
     content = (TextPart(message.content),) if isinstance(message.content, str) else message.content
     return tuple(part for part in content if not isinstance(part, TextPart) or part.text)
+
+
+def has_picture(message: Message) -> bool:
+    """Whether `message` holds a picture."""
+    return not isinstance(message.content, str) and any(
+        isinstance(part, ImagePart) for part in message.content
+    )
 
 
 def encoded(part: ImagePart) -> str:

@@ -35,12 +35,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One wire format: its routes end in one of `paths`."""
+    """One wire format: its routes end in one of `paths`, and begin with `root`."""
 
     name: str
     paths: tuple[str, ...]
     content_type: str
     pieces: Callable[[Answer], Iterator[bytes]]
+    root: str = ""
 
 
 def openai_pieces(answer: Answer) -> Iterator[bytes]:
@@ -155,6 +156,46 @@ def bedrock_pieces(answer: Answer) -> Iterator[bytes]:
     yield _frame("metadata", {"usage": numbers} if answer.usage != "none" else {})
 
 
+def cohere_pieces(answer: Answer) -> Iterator[bytes]:
+    """Events of `/v2/chat`."""
+    yield _typed({"type": "message-start", "id": "co-1", "delta": {"message": {"role": "assistant"}}})
+    for word in answer.words:
+        content = {"message": {"content": {"text": word}}}
+        yield _typed({"type": "content-delta", "index": 0, "delta": content})
+    tokens = {"input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens}
+    reason = "COMPLETE" if answer.finish == "stop" else "MAX_TOKENS"
+    told = {} if answer.usage == "none" else {"usage": {"tokens": tokens, "cached_tokens": answer.cache_read}}
+    yield _typed({"type": "message-end", "delta": {"finish_reason": reason, **told}})
+
+
+def tgi_pieces(answer: Answer) -> Iterator[bytes]:
+    """Events of `/generate_stream`, one for each token; the numbers stand on the last one."""
+    told = {"generated_tokens": answer.output_tokens, "input_length": answer.input_tokens, "seed": None}
+    reason = {"finish_reason": "eos_token" if answer.finish == "stop" else "length"}
+    last = {**reason, **(told if answer.usage != "none" else {})}
+    for number, word in enumerate(answer.words, 1):
+        at_end = number == len(answer.words)
+        yield _sse(
+            {
+                "index": number,
+                "token": {"id": number, "text": word, "logprob": 0.0, "special": False},
+                "generated_text": "".join(answer.words) if at_end else None,
+                "details": last if at_end else None,
+            }
+        )
+
+
+def triton_pieces(answer: Answer) -> Iterator[bytes]:
+    """Responses of the generate extension; each says how many tokens it adds."""
+    extra = answer.output_tokens - len(answer.words)
+    for number, word in enumerate(answer.words, 1):
+        last = number == len(answer.words)
+        told = {"num_input_tokens": answer.input_tokens, "num_output_tokens": 1 + (extra if last else 0)}
+        row = {"model_name": MODEL, "model_version": "1", "text_output": word}
+        reason = {"finish_reason": answer.finish} if last else {}
+        yield _sse({**row, **(told if answer.usage != "none" else {}), **reason})
+
+
 DIALECTS: Mapping[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
@@ -171,6 +212,15 @@ DIALECTS: Mapping[str, Dialect] = {
             content_type="application/vnd.amazon.eventstream",
             pieces=bedrock_pieces,
         ),
+        Dialect(name="cohere", paths=("/v2/chat",), content_type=SSE, pieces=cohere_pieces),
+        Dialect(
+            name="triton",
+            root="/v2/models/",
+            paths=("/generate_stream",),
+            content_type=SSE,
+            pieces=triton_pieces,
+        ),
+        Dialect(name="tgi", paths=("/generate_stream",), content_type=SSE, pieces=tgi_pieces),
     )
 }
 
@@ -178,7 +228,10 @@ DIALECTS: Mapping[str, Dialect] = {
 def dialect_of(path: str) -> Dialect | None:
     """The dialect of the route at `path`."""
     bare = path.partition("?")[0]
-    return next((dialect for dialect in DIALECTS.values() if bare.endswith(dialect.paths)), None)
+    return next(
+        (found for found in DIALECTS.values() if bare.endswith(found.paths) and bare.startswith(found.root)),
+        None,
+    )
 
 
 def embeddings_body(texts: Sequence[str], dimensions: int = 4, *, packed: bool = False) -> bytes:

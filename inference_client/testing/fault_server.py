@@ -210,6 +210,10 @@ def _content(seen: Seen, script: Script) -> tuple[str, tuple[bytes, ...]]:
         return script.content_type or dialect.content_type, tuple(dialect.pieces(script.answer))
     if seen.path.endswith("/embeddings"):
         return "application/json", (embeddings_body(seen.json["input"]),)
+    if seen.path.endswith("/chat_tokenize"):
+        text = "".join(f"<{message['role']}>{message['content']}" for message in seen.json["messages"])
+        words = [{"id": number, "text": word} for number, word in enumerate(text.split())]
+        return "application/json", (orjson.dumps({"tokenize_response": words, "templated_text": text}),)
     return "application/json", (orjson.dumps({"object": "list", "data": [{"id": "scripted"}]}),)
 
 

@@ -14,6 +14,9 @@ KINDS = {
     "gemini": "gemini",
     "responses": "openai-responses",
     "bedrock": "bedrock",
+    "cohere": "cohere",
+    "triton": "triton-vllm",
+    "tgi": "tgi-native",
 }
 WORDS = ("One", " two", " three", " four", " five")
 

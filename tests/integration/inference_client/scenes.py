@@ -65,6 +65,7 @@ def run_scene(
     kind: str = "openai-compatible",
     timeouts: Timeouts = QUICK,
     abort_stops_billing: bool = True,
+    options: dict[str, Any] | None = None,
 ) -> T:
     """What `scene` returns; fails if it leaves a task running."""
 
@@ -77,6 +78,7 @@ def run_scene(
                 api_key="secret",
                 timeouts=timeouts,
                 abort_stops_billing=abort_stops_billing,
+                options={"template": "plain"} if options is None else options,
             )
             try:
                 return await asyncio.wait_for(scene(Scene(client, upstream, server)), 60)

@@ -25,6 +25,9 @@ APIS = {
     "gemini": "streamGenerateContent",
     "responses": "responses",
     "bedrock": "converse-stream",
+    "cohere": "v2/chat",
+    "triton": "triton/generate_stream",
+    "tgi": "generate_stream",
 }
 WORDS = ("Grüße", " 你好", " 👩‍🚀", "\u2028zeile", "\r\n", ' "quoted"', "")
 
