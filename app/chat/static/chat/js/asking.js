@@ -75,7 +75,8 @@ function keyFor(body) {
 
 /** Follow a turn whose answer is on the page. Resolves when it ended or was left. */
 async function follow(answer, options) {
-  const turn = { id: answer.turn_id, stopping: false };
+  // Stop may have been pressed before there was anything to follow.
+  const turn = { id: answer.turn_id, stopping: Boolean(state.turn?.stopping) };
   const follower = new TurnFollower({
     conversationId: state.conversation.id,
     turnId: answer.turn_id,
