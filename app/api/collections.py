@@ -4,28 +4,21 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Count, prefetch_related_objects
 
 from app.accounts.models import Team
 from app.accounts.selectors import Caller, team_of, viewer_of
 from app.api.documents import principal_of
 from retrieval.models import Collection, Document
-from retrieval.services import collection_create, grant_set
+from retrieval.services import collection_create
 from retrieval.types import VERBS, Verb, Viewer
 
 
-@transaction.atomic
 def collection_make(*, caller: Caller, team: UUID | None = None, **fields: Any) -> Collection:
     """A collection private to its owner team. Errors: NotFound, NotAllowed below admin, Conflict on a taken name."""
     owner = team_of(caller, team)
     caller.require_manager(owner.id)
-    maker = principal_of(caller)
-    row = collection_create(team_id=owner.id, created_by=maker, **fields)
-    if maker.startswith("user:"):
-        # Through the team only: whoever leaves the team or loses the role loses this with it.
-        grant_set(collection=row, principal=maker, verb=None, created_by=maker)
-    return row
+    return collection_create(team_id=owner.id, created_by=principal_of(caller), **fields)
 
 
 def collections_shown(caller: Caller, rows: Sequence[Collection]) -> list[dict[str, Any]]:
