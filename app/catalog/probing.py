@@ -25,6 +25,14 @@ _NOT_FOR_CHAT = (
 )  # fmt: skip
 """Parts of names; servers do not say what a model is for."""
 _MAX_BYTES = 1024 * 1024
+_OURS = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "127.0.0.0/8", "0.0.0.0/32", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16",
+        "::1/128", "::/128", "fc00::/7", "fe80::/10",
+    )
+)  # fmt: skip
+"""Loopback, private and link-local; `is_private` would count networks kept for documentation too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +122,7 @@ def on_premises(url: str) -> bool:
 
 def _private(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_private
+    return any((mapped or address) in network for network in _OURS)
 
 
 async def _ask(url: str, api_key: str | None, named: str) -> Found:
