@@ -29,6 +29,11 @@ def check_input(question: str) -> tuple[Verdict, ...]:
         raise InvalidInput(
             "The question is empty. Write one and send again.", detail={"fields": {"text": ["empty"]}}
         )
+    if "\x00" in question:
+        raise InvalidInput(
+            "The question holds a NUL character, which no text has. Remove it and send again.",
+            detail={"fields": {"text": ["NUL character"]}},
+        )
     if len(question) > MAX_QUESTION_CHARS:
         raise InvalidInput(
             f"The question has {len(question):,} characters; {MAX_QUESTION_CHARS:,} is the most. "

@@ -15,8 +15,8 @@ import orjson
 
 JOIN_SECONDS = 0.02
 """Deltas of a replayable turn are joined for at least this long."""
-MAX_DELTA_CHARS = 12_000
-"""Keeps an event below 64 KB in UTF-8 with JSON escapes."""
+MAX_DELTA_CHARS = 10_000
+"""Keeps an event below 64 KB, each character escaped to six bytes at worst."""
 END_EVENTS = frozenset({"done", "error"})
 
 
@@ -79,7 +79,13 @@ class TurnLog:
         self._append(name, data)
 
     def delta(self, kind: str, text: str) -> None:
-        """Some more `text` or `reasoning`. The first goes out at once; later ones are joined."""
+        """Some more `text` or `reasoning`. The first goes out at once; later ones are joined.
+
+        NUL is left out: it is no text, and PostgreSQL would refuse the whole answer for it.
+        """
+        text = text.replace("\x00", "")
+        if not text:
+            return
         (self.text_parts if kind == "text" else self.reasoning_parts).append(text)
         self._pending.append((kind, text))
         if self._timer is not None:

@@ -9,7 +9,7 @@ import json
 import logging
 from uuid import UUID
 
-from django.db import connection
+from django.db import Error, connection
 
 from app.billing import services as billing
 from app.chat.runs import Runs
@@ -43,7 +43,7 @@ async def beat_once(runs: Runs) -> None:
     """One pulse for all turns that run now."""
     running = runs.running()
     rows = [
-        {"id": str(r.log.turn_id), "answer": _storable(r.log.text), "reasoning": _storable(r.log.reasoning)}
+        {"id": str(r.log.turn_id), "answer": r.log.text, "reasoning": r.log.reasoning}
         for r in running
         if r.kept
     ]
@@ -54,16 +54,14 @@ async def beat_once(runs: Runs) -> None:
         await runs.stop(turn_id)
 
 
-def _storable(text: str) -> str:
-    """PostgreSQL stores no NUL."""
-    return text.replace("\x00", "")
-
-
 async def beat(runs: Runs) -> None:
-    """Beat until cancelled. A database that is away is waited for."""
+    """Beat until cancelled. A database that is away is waited for, and no failed beat is the last one."""
     while True:
         await asyncio.sleep(BEAT_SECONDS)
         try:
             await beat_once(runs)
         except PartFailed:
             log.warning("The database does not answer: running turns could not be renewed.")
+        except Error:
+            # Without a pulse the sweeper would take every later turn of this process for dead.
+            log.exception("A pulse failed; the next one is tried.")

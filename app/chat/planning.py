@@ -1,12 +1,15 @@
 """From an `Ask` to what is counted and held: the pre-count and the plan of the call."""
 
-from functools import lru_cache
+import asyncio
+from hashlib import blake2b
+
+import orjson
 
 from app.billing.types import Payer
 from app.catalog.selectors import Target
 from app.chat import precount
 from app.chat.precount import Accuracy, Estimate
-from app.chat.prompting import system_of, text_of
+from app.chat.prompting import last_user, system_of, words_of
 from app.chat.types import Ask
 from app.common.models import uuid7
 from app.gate.types import CallPlan
@@ -17,15 +20,38 @@ ESTIMATED = Accuracy("estimated", 15)
 """tiktoken against tokenizers of other families on English prose; drift per model is stored with each call."""
 
 
-@lru_cache(maxsize=8192)
+_SHORT = 400
+"""Characters that are counted faster than looked up."""
+_LONG = 20_000
+"""Characters whose counting would hold up everybody else's stream for some milliseconds."""
+_MOST_KNOWN = 8192
+
+_known: dict[tuple[str, bytes], int] = {}
+
+
 def _counted(tokenizer: str, text: str) -> int:
-    """History is counted once, not again at every turn of a conversation."""
-    return counter(tokenizer).count(text)
+    """History is counted once, not again at every turn. Remembered by hash: nobody's words stay in memory for it."""
+    if len(text) <= _SHORT:
+        return counter(tokenizer).count(text)
+    key = (tokenizer, blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
+    found = _known.get(key)
+    if found is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        found = _known[key] = counter(tokenizer).count(text)
+    return found
 
 
 def accuracy_of(target: Target) -> Accuracy:
     """Exact where the tokenizer is the model's own."""
     return EXACT if counter(target.tokenizer).exact_for(target.upstream_model) else ESTIMATED
+
+
+async def estimate_aside(ask: Ask) -> Estimate:
+    """`estimate_of` for the event loop: long texts are counted in a thread."""
+    size = len(ask.question) + sum(len(pair.question) + len(pair.answer) for pair in ask.history)
+    size += sum(len(words_of(message)) for message in ask.messages or ())
+    return estimate_of(ask) if size <= _LONG else await asyncio.to_thread(estimate_of, ask)
 
 
 def estimate_of(ask: Ask) -> Estimate:
@@ -35,10 +61,6 @@ def estimate_of(ask: Ask) -> Estimate:
     def count(text: str) -> int:
         return _counted(target.tokenizer, text)
 
-    system, question = system_of(ask), ask.question
-    if ask.messages is not None:
-        # A `/v1` caller's messages are never trimmed: all but the question count as given.
-        system = "\n".join([system, *(text_of(m) for m in ask.messages if text_of(m) != question)]).strip()
     return precount.estimate(
         count=count,
         tokenizer=target.tokenizer,
@@ -46,12 +68,24 @@ def estimate_of(ask: Ask) -> Estimate:
         window=target.context_window,
         output_cap=target.max_output_tokens,
         output_wanted=ask.max_output_tokens,
-        system=system,
+        system=system_of(ask),
+        given=_given(ask, count),
         history=ask.history,
-        question=question,
+        question=ask.question,
         searches=bool(ask.collections),
         retrieved_p50=ask.retrieved_p50,
     )
+
+
+def _given(ask: Ask, count: precount.Count) -> int:
+    """Tokens of what a `/v1` caller sends besides the question: it goes along as it came, never trimmed."""
+    if ask.messages is None:
+        return 0
+    place = last_user(ask.messages)
+    others = (words_of(message) for index, message in enumerate(ask.messages) if index != place)
+    forms = (ask.options.tools, ask.options.response_format)
+    schemas = (orjson.dumps(form).decode() for form in forms if form)
+    return sum(precount.message_tokens(count, text) for text in (*others, *schemas))
 
 
 def plan_of(ask: Ask, estimate: Estimate) -> CallPlan:

@@ -61,6 +61,9 @@ class Estimate:
     """The counter itself, for the stitching that must stay inside this estimate."""
     accuracy: Accuracy
     system: int
+    """Instructions, and what a `/v1` caller sends besides the question."""
+    given: int = 0
+    """The latter alone: the part of `system` that no stitching sees."""
     history: int
     draft: int
     retrieved_expected: int
@@ -117,6 +120,7 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
     output_cap: int,
     output_wanted: int | None,
     system: str,
+    given: int = 0,
     history: Sequence[Pair],
     question: str,
     searches: bool,
@@ -126,7 +130,7 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
 
     Errors: ContextTooLong with both numbers when the question alone leaves no room for an answer.
     """
-    fixed = message_tokens(count, system) if system else 0
+    fixed = given + (message_tokens(count, system) if system else 0)
     draft = message_tokens(count, question) + REPLY_OVERHEAD
     output = min(output_cap, output_wanted or DEFAULT_OUTPUT_TOKENS)
     free = None if window is None else math.floor(window / accuracy.factor) - fixed - draft
@@ -152,6 +156,7 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
         count=count,
         accuracy=accuracy,
         system=fixed,
+        given=given,
         history=spent,
         draft=draft,
         retrieved_expected=min(passages, retrieved_p50 if retrieved_p50 is not None else passages),

@@ -40,10 +40,10 @@ def outgoing(ask: Ask, prompt: Prompt) -> tuple[Message, ...]:
         return stitched
     if not ask.collections:
         return ask.messages
-    last_user = max(i for i, m in enumerate(ask.messages) if m.role == "user")
+    place = last_user(ask.messages)
     leading = [m for m in stitched if m.role == "system"]
     question = [m for m in stitched if m.role == "user"][-1:]
-    return (*leading, *ask.messages[:last_user], *question, *ask.messages[last_user + 1 :])
+    return (*leading, *ask.messages[:place], *question, *ask.messages[place + 1 :])
 
 
 def text_of(message: Message) -> str:
@@ -53,6 +53,18 @@ def text_of(message: Message) -> str:
     return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
 
 
+def words_of(message: Message) -> str:
+    """Everything of a message that the model reads: its words and the tool calls in it."""
+    calls = (word for call in message.tool_calls for word in (call.name, call.arguments))
+    return "\n".join((text_of(message), *calls)) if message.tool_calls else text_of(message)
+
+
+def last_user(messages: Sequence[Message]) -> int:
+    """Place of the last user message; -1 when there is none."""
+    return max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
+
+
 def last_question(messages: Sequence[Message]) -> str:
     """The last user message's text, or "" when there is none."""
-    return next((text_of(m) for m in reversed(messages) if m.role == "user"), "")
+    place = last_user(messages)
+    return text_of(messages[place]) if place >= 0 else ""

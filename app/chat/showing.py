@@ -12,7 +12,7 @@ from app.chat.types import Ask, ClosedTurn, Ending, Failure
 from app.common.errors import AppError
 from app.common.money import money
 from app.gate.services import Admission
-from inference_client.errors import ContextTooLong, InferenceError, Throttled
+from inference_client.errors import ContextTooLong, InferenceError, InvalidRequest, Throttled, Unsupported
 from inference_client.types import ToolCallDelta
 from retrieval.citations import citations
 from retrieval.errors import RetrievalError
@@ -25,6 +25,13 @@ NO_MODEL: Mapping[str, Any] = {
     "code": "no_model_answered",
     "message": "No model answered. These are the passages found for your question; your question is kept.",
 }
+MISTAKE = Failure(
+    "internal",
+    "Tessera made a mistake while answering. What was written is kept, your question too; try again, and tell an "
+    "administrator the request id if it happens again.",
+    500,
+    False,
+)
 _DEMONSTRATION: Mapping[str, Any] = {
     "code": "demonstration_model",
     "message": "A tiny demonstration model answers: it is often wrong. "
@@ -125,6 +132,9 @@ def failure(exc: AppError | InferenceError | RetrievalError) -> Failure:
     if isinstance(exc, ContextTooLong):
         numbers = {"input_tokens": exc.input_tokens, "context_window": exc.context_window}
         return Failure("context_length_exceeded", exc.message, 422, False, numbers)
+    if isinstance(exc, InvalidRequest | Unsupported):
+        cause = {"part": "chat server", "cause": type(exc).__name__}
+        return Failure("invalid", exc.message, 422, False, cause)
     if isinstance(exc, InferenceError):
         code = "rate_limited_upstream" if isinstance(exc, Throttled) else "chat_server_failed"
         return Failure(

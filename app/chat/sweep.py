@@ -5,9 +5,10 @@ from datetime import timedelta
 from typing import cast
 from uuid import UUID
 
-from django.db import transaction
+from django.db import Error, transaction
 
 from app.billing import services as billing
+from app.billing.errors import ReservationMissing
 from app.billing.types import Attempt, Buckets
 from app.chat.event_store import events_key
 from app.chat.events import parsed
@@ -29,7 +30,16 @@ def turns_sweep() -> list[UUID]:
     found = Turn.objects.filter(state=TurnState.RUNNING, heartbeat_at__lt=stale).values_list("id", flat=True)[
         :200
     ]
-    return [turn_id for turn_id in found if turn_interrupt(turn_id)]
+    return [turn_id for turn_id in found if _interrupted(turn_id)]
+
+
+def _interrupted(turn_id: UUID) -> bool:
+    """`turn_interrupt`; a row that cannot be ended does not keep the others from it."""
+    try:
+        return turn_interrupt(turn_id)
+    except Error:
+        log.exception("A turn could not be ended.", extra={"data": {"turn_id": str(turn_id)}})
+        return False
 
 
 @transaction.atomic
@@ -71,9 +81,18 @@ def _settle(turn: Turn, *, called: bool) -> dict[str, object] | None:
     """Book the broken call by our own count when the model had begun, else give the hold back."""
     if turn.reservation_id is None:
         return None
+    try:
+        return _booked(turn, turn.reservation_id, called=called)
+    except ReservationMissing:
+        # A crash of the database forgot the hold. Nothing is held then, and the turn has to end all the same.
+        log.warning("A turn had no reservation.", extra={"data": {"turn_id": str(turn.id)}})
+        return None
+
+
+def _booked(turn: Turn, reservation_id: UUID, *, called: bool) -> dict[str, object] | None:
     if not called:
         billing.reservation_settle(
-            reservation_id=turn.reservation_id, attempts=(), state="released", by_sweeper=True
+            reservation_id=reservation_id, attempts=(), state="released", by_sweeper=True
         )
         return None
     tokens = counter(turn.estimate.get("tokenizer", "o200k_base"))
@@ -90,9 +109,7 @@ def _settle(turn: Turn, *, called: bool) -> dict[str, object] | None:
         tokenizer=tokens.name,
         error="ProcessDied",
     )
-    settled = billing.reservation_settle(
-        reservation_id=turn.reservation_id, attempts=(attempt,), by_sweeper=True
-    )
+    settled = billing.reservation_settle(reservation_id=reservation_id, attempts=(attempt,), by_sweeper=True)
     return {
         "input_tokens": settled.input_tokens,
         "output_tokens": settled.output_tokens,

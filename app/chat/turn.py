@@ -8,11 +8,12 @@ the same way. Each step hands the next a small frozen value. No database transac
 Whatever happens, the reservation ends once, and the reader gets exactly one end event.
 """
 
+import asyncio
 from contextlib import aclosing
 
 from app.chat import checks, prompting, showing
 from app.chat.clock import StageClock
-from app.chat.planning import estimate_of, plan_of
+from app.chat.planning import estimate_aside, plan_of
 from app.chat.precount import Estimate
 from app.chat.runs import Run, Stopped
 from app.chat.turn_rows import persist, turn_close, turn_open
@@ -36,7 +37,7 @@ QUOTE_LIMIT = 3
 
 
 async def take_turn(ask: Ask, run: Run) -> None:
-    """Run one turn to its end. Nothing is raised: every end is an event of `run.log`."""
+    """Run one turn to its end, which is an event of `run.log`. Raised is only what is a mistake of ours."""
     request_id_var.set(ask.request_id)
     turn = Turn(ask, run)
     try:
@@ -47,7 +48,12 @@ async def take_turn(ask: Ask, run: Run) -> None:
     except (AppError, InferenceError, RetrievalError) as exc:
         turn.ending = Ending.failed(showing.failure(exc))
         await turn.speak_without_model(exc)
-    await turn.close()
+    except asyncio.CancelledError:
+        turn.ending = Ending.cut("interrupted")
+        raise
+    finally:
+        # Also after a mistake of ours: what a model has answered is booked, and the reader is told an end.
+        await turn.close()
 
 
 class Turn:
@@ -62,12 +68,12 @@ class Turn:
         self.admission: Admission | None = None
         self.passages: tuple[Passage, ...] = ()
         self.quotes: tuple[Quote, ...] = ()
-        self.ending = Ending.done("stop")
+        self.ending = Ending.failed(showing.MISTAKE)
 
     async def answer(self) -> None:
         """Everything up to the model's last word."""
         with self.clock.stage("precount"):
-            estimate = self.estimate = estimate_of(self.ask)
+            estimate = self.estimate = await estimate_aside(self.ask)
         with self.clock.stage("check"):
             checks.check_input(self.ask.question)
         with self.clock.stage("reserve"):
@@ -87,6 +93,7 @@ class Turn:
             await self._infer(admission, sent)
         with self.clock.stage("check_output"):
             checks.check_output(self.log.text)
+        self.ending = Ending.done(admission.finish_reason)
 
     async def _reserve(self, plan: CallPlan, estimate: Estimate) -> Admission:
         """Hold the dearest this turn may cost; a turn with a conversation gets its row in the same breath."""
@@ -119,7 +126,7 @@ class Turn:
             question=self.ask.question,
             passages=found,
             count=estimate.count,
-            budget=estimate.total_max,
+            budget=estimate.total_max - estimate.given,
             searched=bool(self.ask.collections),
         )
         self.passages = prompt.passages
@@ -159,7 +166,6 @@ class Turn:
                         self.log.delta("reasoning", text)
                     case ToolCallDelta():
                         self.log.emit("delta", {"tool": showing.tool_piece(event)})
-        self.ending = Ending.done(admission.finish_reason)
 
     async def speak_without_model(self, exc: Exception) -> None:
         """When no model answers, a question still gets its passages, marked as such."""

@@ -6,12 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, Error, IntegrityError, transaction
 from django.db.models import Case, F, Value, When
 
+from app.accounts.models import Level
 from app.accounts.selectors import Caller
 from app.billing import services as billing
 from app.billing.types import Held
+from app.catalog.selectors import highest_level
 from app.chat.events import TurnLog
 from app.chat.models import Conversation, SentPassage, Turn, TurnState
 from app.chat.precount import Estimate
@@ -58,6 +60,9 @@ def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
         if not Turn.objects.filter(id=ask.turn_id).exists():
             billing.reservation_release(reservation_id=plan.reservation_id)
             raise NotFound("This conversation was deleted; your question was not sent.") from exc
+    except DatabaseError:
+        billing.reservation_release(reservation_id=plan.reservation_id)
+        raise
     if ask.conversation_id is not None:
         _conversation_touch(ask.conversation_id, ask)
     return held
@@ -66,8 +71,11 @@ def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
 def _conversation_touch(conversation_id: UUID, ask: Ask) -> None:
     """The conversation moves to the top, gets a title from its first question, and never loses a privacy level."""
     title = Case(When(title="", then=Value(ask.question.strip()[:TITLE_CHARS])), default=F("title"))
+    # Raised from what the row says now: another turn may have touched something private meanwhile.
+    lower = [level for level in Level.values if level != ask.level == highest_level(level, ask.level)]
+    level = Case(When(level__in=lower, then=Value(ask.level)), default=F("level"))
     Conversation.objects.filter(id=conversation_id).update(
-        updated_at=now(), title=title, model=ask.model, level=ask.level
+        updated_at=now(), title=title, model=ask.model, level=level
     )
 
 
@@ -127,7 +135,8 @@ def _sent(row: ClosedTurn) -> list[SentPassage]:
 async def persist(write: Callable[[], Awaitable[T]], turn_log: TurnLog) -> T | None:
     """Await `write()`, trying again while the database is away; None when it stayed away for two minutes.
 
-    What is written this way has already happened, so giving up early would lose it.
+    What is written this way has already happened, so giving up early would lose it. What the database refuses for
+    good gives None too: the reader is still told an end, and the sweeper ends what is left.
     """
     said = False
     for wait in (*_PATIENCE, None):
@@ -147,6 +156,9 @@ async def persist(write: Callable[[], Awaitable[T]], turn_log: TurnLog) -> T | N
                     },
                 )
             await asyncio.sleep(wait)
+        except Error:
+            log.exception("The database refused to store a finished turn.")
+            return None
     return None
 
 

@@ -42,27 +42,31 @@ def _attempt(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return fn(*args, **kwargs)
     except (OperationalError, InterfaceError) as exc:
         if not _lost(exc):
-            raise
+            raise _unavailable() from exc
         connection.close()
     try:
         return fn(*args, **kwargs)
     except (OperationalError, InterfaceError) as exc:
-        if not _lost(exc):
-            raise
-        connection.close()
-        raise PartFailed(
-            "database",
-            "The database does not answer. Nothing was lost; try again in a moment.",
-            code="database_unavailable",
-        ) from exc
+        if _lost(exc):
+            connection.close()
+        raise _unavailable() from exc
+
+
+def _unavailable() -> PartFailed:
+    """For a database that is away, and for one that cannot do this now: a full disk, a deadlock, a restart."""
+    return PartFailed(
+        "database",
+        "The database does not answer. Nothing was lost; try again in a moment.",
+        code="database_unavailable",
+    )
 
 
 async def run_db(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Await `fn(*args, **kwargs)` run in a database thread.
 
-    Errors: whatever `fn` raises; `PartFailed("database")` when no connection can be had.
+    Errors: whatever `fn` raises; `PartFailed("database")` when no connection can be had or it cannot do this now.
     """
     if settings.DATABASE_THREADS == 0:
-        return await sync_to_async(fn, thread_sensitive=True)(*args, **kwargs)
+        return await sync_to_async(_attempt, thread_sensitive=True)(fn, *args, **kwargs)
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_executor(), partial(_attempt, fn, *args, **kwargs))

@@ -1,6 +1,8 @@
 """From what the client measured to what billing books: one attempt for each upstream call, however it ended."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from app.billing.types import Attempt, Buckets, UsageSource
 from app.catalog.selectors import Target
@@ -8,6 +10,7 @@ from inference_client.tokens import counter
 from inference_client.types import CallRecord, Embeddings, Message, TextPart, Usage
 
 _NOT_OWED = Buckets()
+_DEEPEST = 20
 
 
 def prompt_tokens(messages: Sequence[Message], tokenizer: str) -> int:
@@ -44,13 +47,13 @@ def chat_attempt(
         price_key=target.price_key,
         deployment_id=target.deployment_id,
         requested_model=target.upstream_model,
-        served_model=record.served_model or "",
-        upstream_id=record.upstream_id or "",
+        served_model=_storable(record.served_model or ""),
+        upstream_id=_storable(record.upstream_id or ""),
         finish_reason=record.finish_reason or "",
-        finish_raw=record.finish_raw or "",
+        finish_raw=_storable(record.finish_raw or ""),
         error=record.error.name if record.error else "",
         tokenizer=target.tokenizer,
-        raw_usage=record.usage.raw,
+        raw_usage=_storable(record.usage.raw),
         local_output_tokens=counter(target.tokenizer).count(text) if reason and text else None,
         ttft_ms=_ms(record.timing.first_token_s),
         total_ms=_ms(record.timing.total_s),
@@ -99,9 +102,9 @@ def embedding_attempt(answer: Embeddings, target: Target, texts: Sequence[str], 
         price_key=target.price_key,
         deployment_id=target.deployment_id,
         requested_model=target.upstream_model,
-        served_model=answer.served_model or "",
+        served_model=_storable(answer.served_model or ""),
         tokenizer=target.tokenizer,
-        raw_usage=answer.usage.raw,
+        raw_usage=_storable(answer.usage.raw),
         total_ms=_ms(answer.timing.total_s),
     )
 
@@ -138,6 +141,22 @@ def embedding_failed(target: Target, error: str, number: int) -> Attempt:
         requested_model=target.upstream_model,
         error=error,
     )
+
+
+def _storable(value: Any, depth: int = 0) -> Any:
+    """A server's own block as PostgreSQL's JSON can hold it: an odd one must never cost the booking."""
+    if depth > _DEEPEST:
+        return None
+    match value:
+        case str():
+            return value.replace("\x00", "")
+        case float() if not math.isfinite(value):
+            return None
+        case Mapping():
+            return {_storable(k): _storable(v, depth + 1) for k, v in value.items()}
+        case list() | tuple():
+            return [_storable(item, depth + 1) for item in value]
+    return value
 
 
 def _ms(seconds: float | None) -> int | None:

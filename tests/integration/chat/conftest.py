@@ -18,7 +18,7 @@ from app.chat.types import Ask
 from app.common.models import uuid7
 from app.common.redis_door import redis_close
 from app.gate.clients import client_close
-from app.ops.first_run import servers_prepare
+from app.ops.servers import servers_prepare
 
 
 @dataclass
