@@ -2,8 +2,14 @@
 
 import json
 import logging
+import re
 from contextvars import ContextVar
 from datetime import UTC, datetime
+
+# Below its first line a database quotes the statement and the row, which may hold somebody's words.
+_QUOTED = re.compile(
+    r"(?:\n|\\n)(?:LINE \d+|DETAIL|CONTEXT):.*?(?=\n\n(?:The above exception|During handling)|\Z)", re.DOTALL
+)
 
 request_id_var: ContextVar[str] = ContextVar("request_id", default="")
 
@@ -16,11 +22,11 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _QUOTED.sub("", record.getMessage()),
         }
         if request_id := request_id_var.get():
             line["request_id"] = request_id
         line.update(getattr(record, "data", {}))
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = _QUOTED.sub("", self.formatException(record.exc_info))
         return json.dumps(line, default=str, ensure_ascii=False)
