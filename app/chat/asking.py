@@ -163,10 +163,27 @@ def _targets(caller: Caller, model: str, level: str) -> tuple[Target, ...]:
                 "chat server", "No model is set up yet. An administrator can connect one.", retry_after=None
             )
         model = usable[0].public_name
+    _require_model(caller, model)
+    return _cleared(_cached_named(model), level)
+
+
+def embedding_named(caller: Caller, model: str) -> Target:
+    """The deployment that embeds for a `/v1` call; the key's team pays. Errors: as of a chat call."""
+    team: Team = _cached_team(caller.default_team_id)
+    caller.require_spender(team.id)
+    _require_model(caller, model)
+    return _cleared(_cached_named(model, Deployment.Purpose.EMBEDDING.value), team.level)[0]
+
+
+def _require_model(caller: Caller, model: str) -> None:
     if caller.models_allowed is not None and model not in caller.models_allowed:
         raise NotAllowed(f"This key may not use `{model}`.", detail={"models": sorted(caller.models_allowed)})
-    cleared = tuple(t for t in _cached_named(model) if t.cleared_for(level))
+
+
+def _cleared(found: Sequence[Target], level: str) -> tuple[Target, ...]:
+    cleared = tuple(t for t in found if t.cleared_for(level))
     if not cleared:
+        model = found[0].public_name
         raise NotAllowed(
             f"`{model}` is not cleared for {level} content. Choose another model or leave the {level} collection out.",
             detail={"level": level, "model": model},

@@ -8,6 +8,7 @@ from typing import cast
 from uuid import UUID
 
 from redis.asyncio.client import Pipeline
+from redis.exceptions import ResponseError
 
 from app.chat.events import END_EVENTS, TurnEvent
 from app.common.redis_door import Stored, Unavailable, async_redis
@@ -17,6 +18,10 @@ log = logging.getLogger(__name__)
 REPLAY_SECONDS = 600
 LONGEST_TURN_SECONDS = 4200
 _BLOCK_MS = 5000
+
+
+class EventsMissing(Exception):
+    """The copy has a gap: the broker was away or emptied while the turn ran. The stored turn has the whole text."""
 
 
 def events_key(turn_id: UUID) -> str:
@@ -37,10 +42,14 @@ def _queue_entry(pipe: Pipeline, turn_id: UUID, events: list[TurnEvent]) -> None
 
 def frames_after(entry: bytes, after: int) -> bytes:
     """The frames of an entry numbered above `after`: a reader may have had some of them from another process."""
-    if after == 0 or int(entry[4 : entry.index(b"\n")]) > after:
+    if after == 0 or _first_number(entry) > after:
         return entry
     frames = [frame + b"\n\n" for frame in entry.split(b"\n\n") if frame]
-    return b"".join(frame for frame in frames if int(frame[4 : frame.index(b"\n")]) > after)
+    return b"".join(frame for frame in frames if _first_number(frame) > after)
+
+
+def _first_number(frames: bytes) -> int:
+    return int(frames[4 : frames.index(b"\n")])
 
 
 class EventStore:
@@ -72,8 +81,11 @@ class EventStore:
             for turn_id, events in by_turn.items():
                 _queue_entry(pipe, turn_id, events)
             try:
-                await pipe.execute(raise_on_error=False)
-                self.available = True
+                answers = await pipe.execute(raise_on_error=False)
+                refused = next((a for a in answers if isinstance(a, ResponseError)), None)
+                if refused is not None and self.available:
+                    log.warning("The broker refuses events (%s): turns may not be replayed.", refused)
+                self.available = refused is None
             except Unavailable:
                 if self.available:
                     log.warning(
@@ -107,9 +119,10 @@ class EventStore:
     async def follow(self, turn_id: UUID, after: int = 0) -> AsyncIterator[list[bytes]]:
         """Frames numbered above `after`, in batches, until the end event; an empty batch for each quiet spell.
 
-        Errors: `redis_door.Unavailable` when the broker goes away.
+        Errors: `redis_door.Unavailable` when the broker goes away; EventsMissing rather than a text with a hole.
         """
         last, block = f"{after}-0", 1
+        known = after
         while True:
             found = await async_redis().xread({events_key(turn_id): last}, block=block, count=500)
             block = _BLOCK_MS
@@ -120,6 +133,10 @@ class EventStore:
                 continue
             entries = cast("list[tuple[bytes, Stored]]", found)[0][1]
             last = entries[-1][0].decode()
+            for number, fields in entries:
+                if _first_number(fields[b"f"]) > known + 1:
+                    raise EventsMissing
+                known = int(number.split(b"-")[0])
             yield [frames_after(fields[b"f"], after) for _, fields in entries]
             if entries[-1][1][b"n"].decode() in END_EVENTS:
                 return

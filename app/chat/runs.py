@@ -145,10 +145,19 @@ class Runs:
                     await channel.subscribe(STOP_CHANNEL)
                     while True:
                         message = await channel.get_message(ignore_subscribe_messages=True, timeout=5.0)
-                        if message is not None and (run := self._by_id.get(UUID(message["data"].decode()))):
-                            run.signal.stop("stopped")
+                        if message is not None:
+                            self._heard(message["data"])
             except Unavailable:
                 await asyncio.sleep(1.0)
+
+    def _heard(self, data: bytes) -> None:
+        """A stop request of another process. What is no id is nobody's turn, and no reason to stop listening."""
+        try:
+            run = self._by_id.get(UUID(data.decode()))
+        except ValueError:
+            return
+        if run is not None:
+            run.signal.stop("stopped")
 
     async def drain(self, seconds: float) -> None:
         """Refuse new turns, let running ones finish for `seconds`, then end the rest as interrupted."""

@@ -41,7 +41,9 @@ async def slot(target: Target) -> AsyncIterator[None]:
         slots.waiting += 1
         position = slots.waiting
         try:
-            await asyncio.wait_for(slots.semaphore.acquire(), longest_wait)
+            # Not `wait_for`, which may swallow a stop that comes together with the slot.
+            async with asyncio.timeout(longest_wait):
+                await slots.semaphore.acquire()
         except TimeoutError as exc:
             raise Busy(
                 f"`{target.public_name}` is busy: {position} in line, waited {longest_wait:.0f} s. "

@@ -28,18 +28,22 @@ async def chat_completions(request: Request, respond: Responder, caller: Caller)
     """One call, streamed or not. Leaving or closing the connection stops the turn."""
     body = await request.json()
     caller.require_scope("chat")
+    # Everything that may be refused is read before the turn begins: a refused call must not be asked and billed.
+    streamed = typed(body, "stream", bool, "true or false")
+    options = typed(body, "stream_options", dict, "an object") or {}
     ask = await run_db(_ask, caller, body, request.id)
     run = runs().start(ask.turn_id, lambda run: take_turn(ask, run), replayable=False)
     leaving = asyncio.ensure_future(_stop_when_gone(request, run))
     headers = {"x-tessera-ignored": ", ".join(names)} if (names := ignored(body)) else {}
     try:
-        if body.get("stream"):
-            options = typed(body, "stream_options", dict, "an object") or {}
+        if streamed:
             await _stream(respond, run, ask, headers, include_usage=bool(options.get("include_usage")))
         else:
             await _whole(respond, run, ask, headers)
     finally:
         leaving.cancel()
+        # However this request ends, nobody else reads the answer; a turn that has ended does not mind.
+        run.signal.stop("stopped")
 
 
 def _ask(caller: Caller, body: Mapping[str, Any], request_id: str) -> Ask:

@@ -9,9 +9,8 @@ import numpy as np
 from app.accounts.selectors import Caller
 from app.api.stream.http import Request, Responder, typed
 from app.billing.types import Payer
-from app.catalog.models import Deployment
-from app.catalog.selectors import Target, targets_named
-from app.chat.asking import models_for
+from app.catalog.selectors import Target
+from app.chat.asking import embedding_named, models_for
 from app.common.db import run_db
 from app.common.errors import InvalidInput, NotFound
 from app.gate.embedding import embed_plain
@@ -49,7 +48,7 @@ async def embeddings(request: Request, respond: Responder, caller: Caller) -> No
     caller.require_scope("embed")
     body = await request.json()
     model = typed(body, "model", str, "a model's name") or ""
-    target = (await run_db(targets_named, model, Deployment.Purpose.EMBEDDING.value))[0]
+    target = await run_db(embedding_named, caller, model)
     texts = _texts(body.get("input"))
     form = body.get("encoding_format", "float")
     if form not in ("float", "base64"):

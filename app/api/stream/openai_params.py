@@ -1,7 +1,7 @@
 """What a `/v1` request may carry, as data: passed on, accepted and ignored (and named), or refused."""
 
 import base64
-import binascii
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,6 +41,9 @@ _HARMLESS: Mapping[str, tuple[object, ...]] = {
     "function_call": (None,),
     "web_search_options": (None,),
 }
+_TEXTS = "text or a list of texts"
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_NAMED_AT_MOST = 50
 _ROLES: Mapping[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -58,8 +61,12 @@ def refuse_unsupported(body: Mapping[str, Any]) -> None:
 
 
 def ignored(body: Mapping[str, Any]) -> list[str]:
-    """Options that were accepted and have no effect: known harmless ones, and names we do not know."""
-    return sorted(name for name in body if name not in USED | PASSED and name not in REFUSED)
+    """Options that were accepted and have no effect: known harmless ones, and names we do not know.
+
+    Only names that a header can carry, and no more of them than fit one.
+    """
+    unused = (name for name in body if name not in USED | PASSED and name not in REFUSED)
+    return sorted(name for name in unused if _NAME.fullmatch(name))[:_NAMED_AT_MOST]
 
 
 def messages_of(body: Mapping[str, Any]) -> tuple[Message, ...]:
@@ -73,14 +80,14 @@ def messages_of(body: Mapping[str, Any]) -> tuple[Message, ...]:
 
 
 def _message(row: Any, where: str) -> Message:
-    if not isinstance(row, dict) or row.get("role") not in _ROLES:
+    if not isinstance(row, dict) or not isinstance(row.get("role"), str) or row["role"] not in _ROLES:
         raise InvalidInput(f"`{where}.role` must be one of {', '.join(_ROLES)}.", detail={"field": where})
     return Message(
         role=_ROLES[row["role"]],
         content=_content(row.get("content"), where),
-        tool_calls=tuple(_tool_call(call, where) for call in row.get("tool_calls") or ()),
-        tool_call_id=row.get("tool_call_id"),
-        name=row.get("name"),
+        tool_calls=tuple(_tool_call(call, where) for call in typed(row, "tool_calls", list, "a list") or ()),
+        tool_call_id=typed(row, "tool_call_id", str, "text"),
+        name=typed(row, "name", str, "text"),
     )
 
 
@@ -105,7 +112,7 @@ def _part(part: Any, where: str) -> TextPart | ImagePart:
             head, _, data = url.partition(",")
             try:
                 return ImagePart(base64.b64decode(data, validate=True), head[5:].split(";")[0])
-            except binascii.Error as exc:
+            except ValueError as exc:
                 raise InvalidInput(
                     f"`{where}` holds an image that is not valid base64.", detail={"field": where}
                 ) from exc
@@ -127,16 +134,23 @@ def _tool_call(call: Any, where: str) -> ToolCall:
 def options_of(body: Mapping[str, Any]) -> Options:
     """Sampling and format options. Errors: InvalidInput naming the field."""
     stop = body.get("stop")
-    tools = typed(body, "tools", list, "a list")
+    tools = _all(typed(body, "tools", list, "a list of objects"), dict, "tools", "a list of objects")
     return Options(
         temperature=typed(body, "temperature", (int, float), "a number"),
         top_p=typed(body, "top_p", (int, float), "a number"),
         stop=(stop,)
         if isinstance(stop, str)
-        else tuple(typed(body, "stop", list, "text or a list of texts") or ()),
+        else _all(typed(body, "stop", list, _TEXTS), str, "stop", _TEXTS),
         seed=typed(body, "seed", int, "a whole number"),
-        tools=tuple(tools) if tools else None,
+        tools=tools or None,
         tool_choice=typed(body, "tool_choice", (str, dict), "a name or an object"),
         response_format=typed(body, "response_format", dict, "an object"),
         extra={name: body[name] for name in PASSED if body.get(name) is not None},
     )
+
+
+def _all(values: list[Any] | None, kind: type, field: str, words: str) -> tuple[Any, ...]:
+    """`values`, each of `kind`. Errors: InvalidInput naming the field."""
+    if any(not isinstance(value, kind) for value in values or ()):
+        raise InvalidInput(f"`{field}` must be {words}.", detail={"field": field})
+    return tuple(values or ())

@@ -1,12 +1,15 @@
 """Turns of a conversation: asked, followed, resumed, stopped; and the pre-count before any of it."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from app.accounts.selectors import Caller
 from app.api.services import (
+    ABANDONED,
     Claim,
     fingerprint_of,
     idempotency_claim,
@@ -15,7 +18,7 @@ from app.api.services import (
 )
 from app.api.stream.http import Request, Responder, as_uuid, typed
 from app.chat.asking import NEWEST, ask_in_conversation
-from app.chat.event_store import EventStore
+from app.chat.event_store import EventsMissing, EventStore
 from app.chat.events import TurnEvent
 from app.chat.models import Turn
 from app.chat.replay import ended_frames
@@ -24,13 +27,16 @@ from app.chat.selectors import messages_of, turn_get
 from app.chat.turn import take_turn
 from app.chat.turn_rows import turn_stop
 from app.chat.types import Ask
+from app.common.clock import now
 from app.common.db import run_db
-from app.common.errors import AppError, Conflict, InvalidInput
+from app.common.errors import Conflict, InvalidInput, Restarting
 from app.common.models import uuid7
 from app.common.redis_door import Unavailable
 
 HEARTBEAT_SECONDS = 15.0
 _KEY = "idempotency-key"
+Form: TypeAlias = Literal["stream", "whole", "background"]
+_EVENT_NUMBER = re.compile(r"[0-9]{1,15}")
 _COMMENT = b": still here\n\n"
 
 
@@ -40,33 +46,47 @@ async def turn_post(request: Request, respond: Responder, caller: Caller, conver
     A repeated `Idempotency-Key` gives the first request's turn again, its events from the start.
     """
     body = await request.json()
+    form = _form(body)
     turn_id = uuid7()
     claim = await _claim(request, caller, turn_id)
     if claim is not None and not claim.is_new and claim.resource_id is not None:
-        await _answer_with(respond, body, caller, claim.resource_id)
+        await _answer_with(request, respond, form, caller, claim.resource_id)
         return
+    run: Run | None = None
+    admitted = False
     try:
         ask = await run_db(_ask, caller, as_uuid(conversation, "conversation"), turn_id, request.id, body)
         here = runs()
         run = here.start(turn_id, lambda run: take_turn(ask, run), replayable=await here.store.probe())
         await _admitted(run)
-    except AppError:
-        if claim is not None:
+        admitted = True
+    finally:
+        # Whatever refused it; but a turn that still runs keeps its key.
+        if claim is not None and not admitted and (run is None or run.log.ended):
             await run_db(_unclaim, caller, request.headers[_KEY])
-        raise
-    await _answer_with(respond, body, caller, turn_id)
+    await _answer_with(request, respond, form, caller, turn_id)
 
 
-async def _answer_with(respond: Responder, body: dict[str, Any], caller: Caller, turn_id: UUID) -> None:
+def _form(body: dict[str, Any]) -> Form:
+    """How the request wants its answer. Errors: InvalidInput naming the field."""
+    if typed(body, "background", bool, "true or false"):
+        return "background"
+    return "whole" if typed(body, "stream", bool, "true or false") is False else "stream"
+
+
+async def _answer_with(
+    request: Request, respond: Responder, form: Form, caller: Caller, turn_id: UUID
+) -> None:
     """A turn that was admitted, in the form that the request asked for."""
     location = {"location": f"/api/v1/turns/{turn_id}/"}
-    if typed(body, "background", bool, "true or false"):
-        await respond.json(202, {"id": str(turn_id), "status": "running"}, location)
-    elif body.get("stream", True) is False:
-        await _finished(caller, turn_id)
-        await respond.json(200, await run_db(_answer, caller, turn_id), location)
-    else:
-        await _send(respond, await _events(caller, turn_id, after=0), location)
+    match form:
+        case "background":
+            await respond.json(202, {"id": str(turn_id), "status": "running"}, location)
+        case "whole":
+            await _finished(caller, turn_id)
+            await respond.json(200, await run_db(_answer, caller, turn_id), location)
+        case "stream":
+            await _send(request, respond, await _events(caller, turn_id, after=0), location)
 
 
 async def _claim(request: Request, caller: Caller, turn_id: UUID) -> Claim | None:
@@ -83,12 +103,22 @@ def _claimed(caller: Caller, key: str, fingerprint: str, turn_id: UUID) -> Claim
     claim = idempotency_claim(owner=owner, key=key, fingerprint=fingerprint, resource_id=turn_id)
     if claim.is_new or (claim.resource_id and Turn.objects.filter(id=claim.resource_id).exists()):
         return claim
-    # The first request is being admitted, or its process died before the turn had a row.
+    if claim.resource_id and _made_before(claim.resource_id, now() - ABANDONED):
+        # Its process died before the turn had a row.
+        idempotency_release(owner=owner, key=key)
+        claim = idempotency_claim(owner=owner, key=key, fingerprint=fingerprint, resource_id=turn_id)
+        if claim.is_new:
+            return claim
     raise Conflict(
         "The first request with this Idempotency-Key is still being admitted. Send it again in a moment.",
         retry_after=1,
         code="idempotency_in_progress",
     )
+
+
+def _made_before(turn_id: UUID, instant: datetime) -> bool:
+    """Whether an id of ours, which begins with its milliseconds, is older than that."""
+    return turn_id.int >> 80 < instant.timestamp() * 1000
 
 
 def _unclaim(caller: Caller, key: str) -> None:
@@ -133,6 +163,8 @@ async def _admitted(run: Run) -> None:
         if batch[0].name == "turn":
             return
         await _refuse(run)
+    # Nothing refused it and nothing was stored: the process began to go down in this very moment.
+    raise Restarting(retry_after=5)
 
 
 async def _finished(caller: Caller, turn_id: UUID) -> None:
@@ -154,8 +186,10 @@ async def _refuse(run: Run) -> None:
 async def turn_events(request: Request, respond: Responder, caller: Caller, turn: str) -> None:
     """`GET turns/{id}/events/`: from the start, or after `Last-Event-ID`."""
     turn_id = as_uuid(turn, "turn")
+    if "chat" not in caller.scopes:
+        caller.require_scope("read")
     await run_db(turn_get, caller, turn_id)
-    await _send(respond, await _events(caller, turn_id, after=_last_event(request)))
+    await _send(request, respond, await _events(caller, turn_id, after=_last_event(request)))
 
 
 async def _events(caller: Caller, turn_id: UUID, *, after: int) -> AsyncIterator[bytes]:
@@ -170,7 +204,7 @@ async def _events(caller: Caller, turn_id: UUID, *, after: int) -> AsyncIterator
 
 def _last_event(request: Request) -> int:
     value = request.headers.get("last-event-id") or request.query.get("after") or "0"
-    if not value.isdigit():
+    if not _EVENT_NUMBER.fullmatch(value):
         raise InvalidInput("`Last-Event-ID` must be the number of an event.")
     return int(value)
 
@@ -191,7 +225,7 @@ async def _replayed(store: EventStore, caller: Caller, turn_id: UUID, after: int
                 break
         else:
             return
-    except Unavailable:
+    except (*Unavailable, EventsMissing):
         pass
     async for frame in _from_row(caller, turn_id):
         yield frame
@@ -206,26 +240,36 @@ async def _from_row(caller: Caller, turn_id: UUID) -> AsyncIterator[bytes]:
 
 
 async def _send(
-    respond: Responder, frames: AsyncIterator[bytes], headers: dict[str, str] | None = None
+    request: Request,
+    respond: Responder,
+    frames: AsyncIterator[bytes],
+    headers: dict[str, str] | None = None,
 ) -> None:
     """Send frames, with a comment in every quiet quarter of a minute. The turn goes on when the reader leaves."""
     await respond.stream(headers)
     waiting = asyncio.ensure_future(_next(frames))
+    leaving = asyncio.ensure_future(request.gone())
     try:
-        while True:
-            done, _ = await asyncio.wait({waiting}, timeout=HEARTBEAT_SECONDS)
+        while not leaving.done():
+            done, _ = await asyncio.wait(
+                {waiting, leaving}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
             if not done:
                 await respond.write(_COMMENT)
+            if not waiting.done():
                 continue
             frame = waiting.result()
             if frame is None:
+                await respond.end()
                 break
             if frame:
                 await respond.write(frame)
             waiting = asyncio.ensure_future(_next(frames))
-        await respond.end()
     finally:
+        # A reader of another process's turn holds a connection to the broker, which must not outlive it.
+        leaving.cancel()
         waiting.cancel()
+        await asyncio.wait({waiting, leaving})
 
 
 async def _next(frames: AsyncIterator[bytes]) -> bytes | None:
@@ -235,6 +279,7 @@ async def _next(frames: AsyncIterator[bytes]) -> bytes | None:
 async def turn_stop_post(request: Request, respond: Responder, caller: Caller, turn: str) -> None:
     """`POST turns/{id}/stop/`: from any process; the text so far is kept and paid for."""
     turn_id = as_uuid(turn, "turn")
+    caller.require_scope("chat")
     state = await run_db(turn_stop, caller, turn_id)
     await runs().stop(turn_id)
     await respond.json(202, {"id": str(turn_id), "status": state})

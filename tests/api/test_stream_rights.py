@@ -1,0 +1,76 @@
+"""What a key or a person may not reach over the stream routes."""
+
+from typing import Any
+
+import pytest
+
+from app.accounts.models import ApiKey, Team, User
+from app.accounts.selectors import Caller
+from app.billing.models import Reservation
+from app.catalog.models import Deployment
+from app.chat.models import Conversation, Turn
+from inference_client.testing.fault_server import Script
+from tests.api.scripted import call
+from tests.factories import IssuedKey, key_make, turn_make, user_make
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def turn(caller: Caller, chat_target: object) -> Turn:
+    row = Conversation.objects.create(team_id=caller.default_team_id, owner_id=caller.user_id)
+    return turn_make(conversation=row)
+
+
+@pytest.mark.parametrize("scopes", [("embed",), ("usage",), ("write",), ()])
+def test_the_text_of_a_turn_needs_a_scope_that_reads_it(
+    turn: Turn, user: User, team: Team, scopes: tuple[str, ...]
+) -> None:
+    key = key_make(user=user, team=team, scopes=scopes)
+    response, _ = call("GET", f"/api/v1/turns/{turn.id}/events/", Script(), key=key)
+    assert (response.status_code, response.json()["error"]["code"]) == (403, "not_allowed")
+
+
+@pytest.mark.parametrize("scopes", [("embed",), ("read",)])
+def test_stopping_a_turn_needs_the_scope_to_chat(
+    turn: Turn, user: User, team: Team, scopes: tuple[str, ...]
+) -> None:
+    key = key_make(user=user, team=team, scopes=scopes)
+    response, _ = call("POST", f"/api/v1/turns/{turn.id}/stop/", Script(), key=key)
+    assert response.status_code == 403
+
+
+def test_a_viewer_cannot_spend_on_embeddings(team: Team, chat_target: Any, settings: Any) -> None:
+    key = key_make(user=user_make(team=team, role="viewer"), team=team)
+    body = {"model": settings.EMBEDDING_MODEL, "input": "x"}
+    response, seen = call("POST", "/v1/embeddings", Script(), key=key, json=body)
+    assert (response.status_code, seen) == (403, [])
+    assert not Reservation.objects.exists()
+
+
+def test_a_key_of_some_models_embeds_with_no_other(
+    api_key: IssuedKey, chat_target: Any, settings: Any
+) -> None:
+    ApiKey.objects.filter(id=api_key.row.id).update(models_allowed=[chat_target.public_name])
+    body = {"model": settings.EMBEDDING_MODEL, "input": "x"}
+    response, seen = call("POST", "/v1/embeddings", Script(), key=api_key, json=body)
+    assert (response.status_code, seen) == (403, [])
+
+
+def test_embeddings_go_only_where_the_teams_level_may(
+    api_key: IssuedKey, team: Team, chat_target: Any, settings: Any
+) -> None:
+    Team.objects.filter(id=team.id).update(level="private")
+    Deployment.objects.filter(purpose="embedding").update(clearance="internal")
+    body = {"model": settings.EMBEDDING_MODEL, "input": "x"}
+    response, seen = call("POST", "/v1/embeddings", Script(), key=api_key, json=body)
+    assert (response.status_code, response.json()["error"]["code"], seen) == (403, "not_cleared", [])
+
+
+def test_what_is_no_key_by_its_length_is_neither_looked_up_nor_remembered(
+    chat_target: Any, django_assert_num_queries: Any
+) -> None:
+    headers = {"Authorization": "Bearer " + "x" * 5000}
+    with django_assert_num_queries(1):  # the scripted server's address, by the test itself
+        response, _ = call("GET", "/v1/models", Script(), headers=headers)
+    assert response.status_code == 401
