@@ -1,8 +1,7 @@
 """The rows of a turn: opened with its reservation, closed with its answer and the passages that were sent."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from app.chat.models import Conversation, SentPassage, Turn, TurnState
 from app.chat.precount import Estimate
 from app.chat.selectors import turn_get
 from app.chat.types import Ask, ClosedTurn
+from app.common.aio import patiently
 from app.common.clock import now
 from app.common.errors import NotFound, PartFailed
 from app.gate.services import reservation_open
@@ -28,8 +28,10 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TITLE_CHARS = 60
-_PATIENCE = (0.2, 0.5, 1, 2, 4, 8, 15, 15, 15, 15, 15, 15)
-"""Seconds between tries to write what has already happened: about two minutes of an absent database."""
+_DELAYED: Mapping[str, Any] = {
+    "code": "writing_delayed",
+    "message": "The database does not answer; your answer is stored as soon as it is back.",
+}
 
 
 def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
@@ -139,26 +141,19 @@ async def persist(write: Callable[[], Awaitable[T]], turn_log: TurnLog) -> T | N
     good gives None too: the reader is still told an end, and the sweeper ends what is left.
     """
     said = False
-    for wait in (*_PATIENCE, None):
-        try:
-            return await write()
-        except PartFailed:
-            if wait is None:
-                log.exception("The database stayed away: a finished turn could not be written.")
-                return None
-            if not said:
-                said = True
-                turn_log.emit(
-                    "notice",
-                    {
-                        "code": "writing_delayed",
-                        "message": "The database does not answer; your answer is stored as soon as it is back.",
-                    },
-                )
-            await asyncio.sleep(wait)
-        except Error:
-            log.exception("The database refused to store a finished turn.")
-            return None
+
+    def say() -> None:
+        nonlocal said
+        if not said:
+            said = True
+            turn_log.emit("notice", _DELAYED)
+
+    try:
+        return await patiently(write, waiting=say)
+    except PartFailed:
+        log.exception("The database stayed away: a finished turn could not be written.")
+    except Error:
+        log.exception("The database refused to store a finished turn.")
     return None
 
 

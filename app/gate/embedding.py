@@ -1,5 +1,6 @@
 """The embedder that retrieval is given by setting: prefixes put, calls reserved and booked."""
 
+import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from django.conf import settings
 from app.billing.types import Payer
 from app.catalog.models import Deployment
 from app.catalog.selectors import Target, targets
+from app.common.aio import patiently
 from app.common.db import run_db
 from app.common.errors import PartFailed
 from app.common.models import uuid7
@@ -55,22 +57,30 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object) -> Embedded:
 
 
 async def embed_plain(target: Target, texts: list[str], *, payer: Payer, request_id: str = "") -> Embeddings:
-    """Embed texts exactly as they are, under a reservation of their own. Errors: BudgetExhausted, PartFailed."""
-    count = counter(target.tokenizer).count
+    """Embed texts exactly as they are, under a reservation of their own. Errors: BudgetExhausted, PartFailed.
+
+    Booking what the call used waits for a database that is away for a while.
+    """
     plan = CallPlan(
         reservation_id=uuid7(),
         payer=payer,
         kind="embedding",
         targets=(target,),
         # Half again on top: the embedder's own tokenizer is not ours.
-        input_tokens=sum(count(text) for text in texts) * 3 // 2 + len(texts) * 4,
+        input_tokens=await input_tokens(target, texts) * 3 // 2 + len(texts) * 4,
         request_id=request_id,
     )
     admission = await reserve(plan)
     try:
         return await embed_with(target, texts, role="passage", attempts=admission.attempts)
     finally:
-        await admission.end()
+        await patiently(admission.end)
+
+
+async def input_tokens(target: Target, texts: Sequence[str]) -> int:
+    """Our own count, taken in a thread: a batch may hold megabytes, and the loop has streams to serve."""
+    count = counter(target.tokenizer).count
+    return await asyncio.to_thread(lambda: sum(count(text) for text in texts))
 
 
 def _payer(payer: object) -> Payer:

@@ -163,7 +163,7 @@ async def embed_with(
     """One embedding call; its attempt is appended however it ends. Errors: PartFailed naming the embedder."""
     request = EmbedRequest(model=target.upstream_model, inputs=tuple(texts), input_type=role)
     number = len(attempts) + 1
-    attempt = embedding_cut(target, texts, number)
+    attempt: Attempt | None = None
     try:
         answer = await client().embed(server_of(target), request)
         attempt = embedding_attempt(answer, target, texts, number)
@@ -176,7 +176,8 @@ async def embed_with(
             code="embedder_unavailable",
         ) from exc
     finally:
-        attempts.append(attempt)
+        # Counted only when it is needed: for a batch that takes a while.
+        attempts.append(attempt or embedding_cut(target, texts, number))
 
 
 def _worth_another(exc: InferenceError) -> bool:

@@ -10,12 +10,11 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError
 
 from app.billing.models import LedgerEntry, Reservation, UsageAttempt
-from app.chat import turn_rows
 from app.chat.models import Turn
 from app.chat.runs import Runs
 from app.chat.turn import take_turn
 from app.chat.types import Ask
-from app.common import db
+from app.common import aio, db
 from app.common.redis_door import redis_close
 from app.gate.clients import client_close
 from inference_client.testing.fault_server import FaultServer
@@ -88,7 +87,7 @@ def test_a_database_that_is_away_at_any_step_costs_no_booking(
         return real(fn, *args, **kwargs)
 
     monkeypatch.setattr(db, "_attempt", flaky)
-    monkeypatch.setattr(turn_rows, "_PATIENCE", (0, 0, 0))
+    monkeypatch.setattr(aio, "PATIENCE", (0, 0, 0))
     taken = answered(ask, said("ab"))
     assert taken.names[-1] in {"done", "error"}
     assert not Reservation.objects.filter(state="held").exists()
