@@ -1,0 +1,219 @@
+"""Forms of the administration for prices and limits. Billing itself is asked while a form is checked, so that its
+refusal stands beside what was typed; the page runs in one transaction.
+"""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from django.db.models import Model
+
+from app.accounts.models import ApiKey, Team, User
+from app.billing.models import Budget, PriceVersion
+from app.billing.services import budget_set, price_set
+from app.billing.types import Period, Price, Rate, Scope, Unit
+from app.common.admin_site import RowForm
+from app.common.errors import AppError
+
+M = TypeVar("M", bound=Model)
+
+_RATES = ("input", "output", "cache_read", "cache_write", "reasoning")
+"""Components with a field of their own, per million tokens."""
+
+
+def _rate_field(help_text: str) -> forms.DecimalField:
+    return forms.DecimalField(
+        required=False, min_value=0, max_digits=18, decimal_places=9, help_text=help_text
+    )
+
+
+if TYPE_CHECKING:
+    _KeyChoice = forms.ModelChoiceField[ApiKey]
+else:
+    _KeyChoice = forms.ModelChoiceField
+
+
+class AskingForm(RowForm[M]):
+    """A form that has billing write, as the last thing that is checked."""
+
+    set_by: str
+    """Opaque name of who fills it in."""
+    written: Any = None
+    """What billing gave back."""
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]
+        if self.errors:
+            return
+        try:
+            self.written = self.write(self.cleaned_data)
+        except AppError as exc:
+            self.add_error(None, exc.message)
+        except ValueError as exc:
+            self.add_error(None, str(exc))
+
+    def write(self, values: dict[str, Any]) -> Any:
+        """Errors: AppError, ValueError, in words for a person."""
+        raise NotImplementedError
+
+
+class PriceForm(AskingForm[PriceVersion]):
+    """A new version of a price."""
+
+    team = forms.ModelChoiceField(
+        Team.objects.order_by("name"),
+        required=False,
+        help_text="A price of this team alone; empty: everybody's.",
+    )
+    input = _rate_field("Per million tokens, like all below. Empty is unknown; free is 0.")
+    output = _rate_field("Leave it empty for an embedding model.")
+    cache_read = _rate_field("Input read from the server's cache; empty: as input.")
+    cache_write = _rate_field("Input written to the cache; empty: as input.")
+    reasoning = _rate_field("Empty: as output.")
+    request = _rate_field("A fee for each call, beside its tokens.")
+    effective_from = forms.SplitDateTimeField(
+        required=False,
+        widget=forms.SplitDateTimeWidget(date_attrs={"type": "date"}, time_attrs={"type": "time"}),
+        help_text="In UTC; empty: now. Calls already made keep the price they had.",
+    )
+
+    class Meta:
+        model = PriceVersion
+        fields = ("price_key", "side")
+        help_texts = {
+            "price_key": "As the model names it, such as chat/llama3.",
+            "side": "price: what the payer owes; cost: what the server's owner asks of us.",
+        }
+
+    def write(self, values: dict[str, Any]) -> Price:
+        rates = [Rate(component=name, price=values[name]) for name in _RATES if values[name] is not None]
+        if values["request"] is not None:
+            rates.append(Rate(component="request", price=values["request"], per_units=1))
+        return price_set(
+            price_key=values["price_key"],
+            rates=rates,
+            side=values["side"],
+            team_id=values["team"].pk if values["team"] else None,
+            effective_from=values["effective_from"],
+            approved_by=self.set_by,
+        )
+
+
+class _KeyField(_KeyChoice):
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.prefix}… {obj.name} ({obj.team})"
+
+
+def _words(closed: Any) -> list[tuple[str, str]]:
+    return [(word, word) for word in get_args(closed)]
+
+
+class BudgetForm(AskingForm[Budget]):
+    """Another amount for a limit that is there, in force at once."""
+
+    limit = forms.DecimalField(
+        min_value=0,
+        max_digits=28,
+        decimal_places=15,
+        help_text=f"Money in {settings.CURRENCY}, else whole tokens or requests. 0 means nothing.",
+    )
+
+    class Meta:
+        model = Budget
+        fields: tuple[str, ...] = ("name", "limit", "hard")
+        help_texts = {
+            "name": "What a refusal calls it.",
+            "hard": "Refuse a call that does not fit; otherwise it is only shown.",
+        }
+
+    def write(self, values: dict[str, Any]) -> UUID:
+        row = Budget.objects.get(pk=self.instance.pk)
+        same: dict[str, Any] = {"scope": row.scope, "unit": row.unit, "period": row.period} | ids_of(
+            row.subject
+        )
+        return budget_set(
+            **same,
+            price_key=row.price_key,
+            zone=row.zone,
+            limit=values["limit"],
+            name=values["name"],
+            hard=values["hard"],
+            alert_ratios=[Decimal(str(ratio)) for ratio in row.alert_ratios],
+            set_by=self.set_by,
+        )
+
+
+class BudgetAddForm(BudgetForm):
+    """A new limit; the same subject, unit, model and period again changes the one that is there."""
+
+    scope = forms.ChoiceField(choices=_words(Scope))
+    team = forms.ModelChoiceField(
+        Team.objects.order_by("name"),
+        required=False,
+        help_text="Scope team or allowance. Left empty: every team without a limit of its own.",
+    )
+    person = forms.ModelChoiceField(
+        User.objects.order_by("email"),
+        required=False,
+        help_text="Scope person or allowance. Left empty: everybody without one of their own.",
+    )
+    key = _KeyField(
+        ApiKey.objects.filter(revoked_at=None).select_related("team").order_by("prefix"),
+        required=False,
+        help_text="Scope key.",
+    )
+    unit = forms.ChoiceField(choices=_words(Unit))
+    period = forms.ChoiceField(choices=_words(Period), initial="month")
+    price_key = forms.CharField(
+        required=False, max_length=200, help_text="Counts only this model; empty: all."
+    )
+    zone = forms.CharField(
+        max_length=60, initial=settings.INSTALLATION_ZONE, help_text="IANA name, such as Europe/Berlin."
+    )
+
+    def write(self, values: dict[str, Any]) -> UUID:
+        return budget_set(
+            scope=values["scope"],
+            unit=values["unit"],
+            period=values["period"],
+            team_id=values["team"].pk if values["team"] else None,
+            account_id=values["person"].account_id if values["person"] else None,
+            key_id=values["key"].pk if values["key"] else None,
+            price_key=values["price_key"],
+            zone=values["zone"],
+            limit=values["limit"],
+            name=values["name"],
+            hard=values["hard"],
+            set_by=self.set_by,
+        )
+
+
+def ids_of(subject: str) -> dict[str, Any]:
+    """The ids that `subjects.subject_of` made a subject from; those that are `*` or absent are left out."""
+    head, *parts = subject.split(":")
+    names = {"t": ("team_id",), "a": ("team_id", "account_id"), "p": ("account_id",), "k": ("key_id",)}
+    named = zip(names.get(head, ()), parts, strict=True)
+    return {name: UUID(part) for name, part in named if part != "*"}
+
+
+def whom(subject: str) -> str:
+    """Whom a limit covers, in words; ids of people and teams that are gone stay ids."""
+    head, ids = subject.partition(":")[0], ids_of(subject)
+    if head == "i":
+        return "the installation"
+    parts = []
+    if head in {"a", "p"}:
+        account = ids.get("account_id")
+        found = User.objects.filter(account_id=account).first() if account else None
+        parts.append(str(found or account or "every person"))
+    if head in {"a", "t"}:
+        team = ids.get("team_id")
+        found_team = Team.objects.filter(pk=team).first() if team else None
+        parts.append(str(found_team or team or "every team"))
+    if head == "k":
+        key = ids.get("key_id")
+        found_key = ApiKey.objects.filter(pk=key).first() if key else None
+        parts.append(f"{found_key.prefix}… {found_key.name}" if found_key else str(key or "every key"))
+    return " in ".join(parts)

@@ -1,0 +1,174 @@
+"""Servers and their models for staff. A server's key goes in and never comes out again."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+
+from app.accounts.models import Level
+from app.catalog.models import Backend, Deployment
+from app.catalog.probing import address_clean, on_premises
+from app.catalog.services import clearance_lower, kind_leaves
+from app.common.admin_site import RowAdmin, RowForm, StaffOnly
+from app.common.errors import InvalidInput
+from inference_client.adapters.kinds import KINDS, kind_of
+from inference_client.tokens import counter
+
+_WHERE = (
+    ("", "as its address and kind say"),
+    ("yes", "leaves the premises"),
+    ("no", "stays on the premises"),
+)
+
+
+class BackendForm(RowForm[Backend]):
+    """A server. Fields that are no columns as they are: the address, the key, and where it stands."""
+
+    kind = forms.ChoiceField(
+        choices=[(row.name, f"{row.title} ({row.name})") for row in KINDS.values()],
+        initial="openai-compatible",
+    )
+    address = forms.CharField(
+        max_length=500, help_text="Up to and including /v1, such as http://host:8000/v1.", label="Address"
+    )
+    key = forms.CharField(
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="Stored encrypted and never shown. Left empty, the present one stays.",
+    )
+    forget_key = forms.BooleanField(required=False, help_text="The server wants none.")
+    where = forms.ChoiceField(choices=_WHERE, required=False, label="Content sent to it")
+
+    class Meta:
+        model = Backend
+        fields = ("name", "kind", "region", "enabled")
+        help_texts = {
+            "enabled": "The server that the settings name is switched on at every start; to hide its models, switch "
+            "those off."
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.base_url:
+            self.initial["address"] = self.instance.base_url
+            self.initial["where"] = "yes" if self.instance.leaves_premises else "no"
+            self.initial["kind"] = _kind_name(self.instance.kind)
+            # Starts find servers by their names.
+            self.fields["name"].disabled = True
+
+    def clean_address(self) -> str:
+        """Names without a dot are fine here: a container's, or a machine's on the own network."""
+        try:
+            return address_clean(self.cleaned_data["address"])
+        except InvalidInput as exc:
+            raise forms.ValidationError(exc.message) from exc
+
+    def clean(self) -> dict[str, Any]:
+        """What was typed, into the row."""
+        values = super().clean() or self.cleaned_data
+        if not self.errors:
+            row, where = self.instance, values["where"]
+            row.base_url = values["address"]
+            row.leaves_premises = (
+                where == "yes" if where else kind_leaves(values["kind"]) or not on_premises(row.base_url)
+            )
+            if values["key"] or values["forget_key"]:
+                row.set_api_key("" if values["forget_key"] else values["key"])
+        return values
+
+
+@admin.register(Backend)
+class BackendAdmin(StaffOnly, RowAdmin[Backend]):
+    """Servers are switched off, not deleted: past turns and the ledger name their models."""
+
+    can_delete = False
+    form = BackendForm
+    fields = ("name", "kind", "address", "key", "forget_key", "where", "region", "enabled", "has_key")
+    readonly_fields = ("has_key",)
+    list_display = ("name", "kind", "base_url", "region", "leaves_premises", "has_key", "enabled")
+    list_filter = ("enabled", "leaves_premises")
+    search_fields = ("name", "base_url")
+
+    @admin.display(boolean=True, description="key stored")
+    def has_key(self, row: Backend) -> bool:
+        """Whether there is one; that is all that is ever shown of it."""
+        return bool(row.secret)
+
+    def save_model(self, request: HttpRequest, obj: Backend, form: Any, change: bool) -> None:
+        """What begins to leave the premises sees nothing private until somebody says so again."""
+        before = Backend.objects.filter(pk=obj.pk, leaves_premises=False).exists()
+        super().save_model(request, obj, form, change)
+        if before and obj.leaves_premises and (count := clearance_lower(backend=obj)):
+            self.message_user(
+                request,
+                f"{obj} leaves the premises now, so models that were cleared for private content see internal content "
+                f"at most: {count}. Raise them again where you mean it.",
+                messages.WARNING,
+            )
+
+
+class DeploymentForm(RowForm[Deployment]):
+    """A model of a server."""
+
+    class Meta:
+        model = Deployment
+        fields = "__all__"
+        help_texts = {
+            "public_name": "What people choose. Models of one name on several servers stand in for each other.",
+            "upstream_model": "What the server calls it.",
+            "price_key": "What its price is found under.",
+            "context_window": "Tokens of input and output together; empty is unknown, and prompts are kept short.",
+            "clearance": "The highest privacy level of content it may see.",
+            "abort_stops_billing": "Whether the server stops, and stops charging, when a call is broken off.",
+            "slots": "Calls at once; more wait in line.",
+            "priority": "The highest is tried first, and the first of all is what a new conversation uses.",
+            "tokenizer": "Counts before the call; after it the server's own count is booked.",
+        }
+
+    def clean_tokenizer(self) -> str:
+        """One that can count."""
+        name = str(self.cleaned_data["tokenizer"])
+        try:
+            return counter(name).name
+        except LookupError as exc:
+            raise forms.ValidationError(str(exc)) from exc
+
+
+@admin.register(Deployment)
+class DeploymentAdmin(StaffOnly, RowAdmin[Deployment]):
+    """Models are switched off, not deleted: past turns and the ledger name them."""
+
+    can_delete = False
+    form = DeploymentForm
+    list_display = (
+        "public_name", "backend", "purpose", "prices", "context_window", "clearance", "slots", "priority", "enabled",
+    )  # fmt: skip
+    list_filter = ("purpose", "enabled", "clearance", "backend")
+    list_select_related = ("backend",)
+    search_fields = ("public_name", "upstream_model", "price_key")
+    readonly_fields = ("prices",)
+    ordering = ("-priority", "id")
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """A new model sees internal content at most until somebody says otherwise."""
+        return {"clearance": Level.INTERNAL.value} | super().get_changeform_initial_data(request)
+
+    @admin.display(description="price")
+    def prices(self, row: Deployment) -> SafeString | str:
+        """The way to its price: billing owns that, and is above the catalog."""
+        if not row.price_key:
+            return "–"
+        address = reverse("admin:billing_priceversion_changelist") + "?" + urlencode({"q": row.price_key})
+        return format_html('<a href="{}">{}</a>', address, row.price_key)
+
+
+def _kind_name(name: str) -> str:
+    try:
+        return kind_of(name).name
+    except LookupError:
+        return name
