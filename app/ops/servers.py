@@ -119,10 +119,13 @@ def _outside_chat() -> list[str]:
             kind=_kind(present, found),
             api_key=key,
         )
-        rows = [_deployment(backend, model, first=model == models[0]) for model in models]
-        if settings.INFERENCE_MODEL and rows:
-            _prefer(rows[0])
+        made = [_deployment(backend, model, first=model == models[0]) for model in models]
+        rows = [row for row, _ in made]
         backends_switch(to=backend, prefixes=(EMBEDDED_CHAT, OUTSIDE_CHAT))
+        if made and made[0][1]:
+            _prefer(rows[0], Deployment.objects.filter(backend__enabled=True))
+        elif rows and settings.INFERENCE_MODEL:
+            _prefer(rows[0], Deployment.objects.filter(backend=backend))
         _price(backend, rows, _LOCAL_PRICE)
     return notes + _unpriced(rows)
 
@@ -156,19 +159,19 @@ def _models(url: str, found: Found) -> tuple[list[ModelFacts], list[str]]:
     return ([found.model(named)] if named else list(found.chat_models)), notes
 
 
-def _deployment(backend: Backend, model: ModelFacts, *, first: bool) -> Deployment:
-    row, _ = model_put(
+def _deployment(backend: Backend, model: ModelFacts, *, first: bool) -> tuple[Deployment, bool]:
+    row, created = model_put(
         backend=backend, model=model, slots=settings.INFERENCE_SLOTS, priority=_FIRST if first else _REST
     )
     if settings.INFERENCE_CONTEXT_WINDOW:
         row.context_window = settings.INFERENCE_CONTEXT_WINDOW
         row.save(update_fields=["context_window"])
-    return row
+    return row, created
 
 
-def _prefer(row: Deployment) -> None:
-    """The model that is named goes before its server's others."""
-    others = row.backend.deployments.filter(purpose=row.purpose).exclude(pk=row.pk)
+def _prefer(row: Deployment, among: QuerySet[Deployment]) -> None:
+    """Put a model before others: a new one before all, one that is named before those of its server."""
+    others = among.filter(purpose=row.purpose).exclude(pk=row.pk)
     highest = others.aggregate(highest=Max("priority"))["highest"]
     if highest is not None and highest >= row.priority:
         row.priority = highest + 1

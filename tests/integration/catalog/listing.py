@@ -18,7 +18,7 @@ def models(*names: str, **fields: object) -> dict[str, Any]:
     return {"object": "list", "data": [{"id": name, **fields} for name in names]}
 
 
-def ollama(*names: str, loaded: Mapping[str, int] = {}) -> dict[str, Any]:  # noqa: B006
+def ollama(*names: str, loaded: Mapping[str, int] = {}) -> dict[str, Any]:
     """Ollama's routes; `loaded` has the windows of the models in memory."""
     rows = [{"name": name, "model": name, "context_length": window} for name, window in loaded.items()]
     return {
