@@ -170,6 +170,9 @@ class Runs:
         if tasks := self._running():
             await asyncio.wait(tasks, timeout=60)
         await self.store.drained()
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.wait({self._listener})
 
     def running(self) -> list[Run]:
         """Runs that have not ended."""

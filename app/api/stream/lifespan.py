@@ -7,7 +7,7 @@ from types import FrameType
 
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable
 from django.conf import settings
-from django.db import connection
+from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from app.chat.heartbeat import beat
@@ -16,7 +16,7 @@ from app.common.db import run_db
 from app.common.errors import PartFailed
 from app.common.redis_door import redis_close
 from app.gate.clients import client_close
-from inference_client.tokens import counter
+from inference_client.tokens import TokenizerFileError, counter
 
 log = logging.getLogger(__name__)
 
@@ -27,13 +27,18 @@ def _missing_migrations() -> list[str]:
     return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
 
 
-async def _refuse_stale_schema() -> str | None:
-    """One sentence when the database is not migrated; None when it is, or when it cannot be asked yet."""
+async def _problem() -> str | None:
+    """One sentence when this process could not do its work; None when it can, or when that cannot be asked yet."""
     try:
+        counter("o200k_base").count("warm")  # loads its ranks now rather than in somebody's first question
         missing = await run_db(_missing_migrations)
     except PartFailed:
         # `/readyz` says so until it answers; refusing to start would turn a short outage into a long one.
         return None
+    except TokenizerFileError as exc:
+        return str(exc)
+    except Error as exc:
+        return f"The database refuses this process: {exc}. Check DATABASE_URL and the rights of its role."
     if missing:
         return f"The database lacks {len(missing)} migrations ({missing[0]} first); run `manage.py migrate`."
     return None
@@ -42,11 +47,10 @@ async def _refuse_stale_schema() -> str | None:
 async def lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     """Serve the ASGI lifespan protocol of this process."""
     await receive()
-    if problem := await _refuse_stale_schema():
+    if problem := await _problem():
         log.error(problem)
         await send({"type": "lifespan.startup.failed", "message": problem})
         return
-    counter("o200k_base").count("warm")  # loads its ranks now rather than in somebody's first question
     here = runs()
     tasks = [asyncio.ensure_future(beat(here)), asyncio.ensure_future(here.listen())]
     _drain_on_sigterm(here)
@@ -55,6 +59,7 @@ async def lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None
     await here.drain(0 if here.draining else settings.DRAIN_SECONDS)
     for task in tasks:
         task.cancel()
+    await asyncio.wait(tasks)
     await client_close()
     await redis_close()
     await send({"type": "lifespan.shutdown.complete"})
