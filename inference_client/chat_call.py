@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from inference_client.adapters.base import Parser, WireRequest
+from inference_client.adapters.base import Parser
 from inference_client.adapters.failures import MAX_ERROR_BYTES, failure
 from inference_client.answer import AnswerReader
 from inference_client.connector import Sending
 from inference_client.errors import BrokenStream, InferenceError, MalformedAnswer, TimedOut
+from inference_client.outgoing import Outgoing
 from inference_client.records import Progress, record_of
 from inference_client.retry import Retry
 from inference_client.transport import Reply, Transport, read_all
 from inference_client.types import CallRecord, Event, Outcome, Server, Usage
 
-MAX_PROMPT_BYTES = 64 * 1024 * 1024
 _ERROR_BODY_S = 10.0
 
 
@@ -36,7 +36,7 @@ class ChatCall:
         self,
         transport: Transport,
         server: Server,
-        wire: WireRequest,
+        outgoing: Outgoing,
         parser: Parser,
         *,
         precount: int | None = None,
@@ -46,7 +46,7 @@ class ChatCall:
         self._retry = retry
         self._transport = transport
         self._server = server
-        self._wire = wire
+        self._outgoing = outgoing
         self._parser = parser
         self._precount = precount
         self._loop = asyncio.get_running_loop()
@@ -147,27 +147,9 @@ class ChatCall:
         self._parser.on_headers(reply.headers)
         return AnswerReader(reply, self._parser, limits, self._t0)
 
-    async def _prepared(self) -> WireRequest:
-        """The request as it goes out, after what the server must be asked first."""
-        wire = self._wire
-        if wire.first is None:
-            return wire
-        method, url, headers, body, _ = wire.first.request
-        status, answer_headers, answer = await self._transport.fetch(
-            method,
-            url,
-            headers=headers,
-            body=body,
-            connect_s=self._server.timeouts.connect,
-            max_bytes=MAX_PROMPT_BYTES,
-        )
-        if status >= 300:
-            raise failure(status, answer_headers, answer)
-        return wire._replace(body=wire.first.body(answer))
-
     async def _send(self) -> Reply:
         self._progress.attempts += 1
-        wire = await self._prepared()
+        wire = await self._outgoing.ready(self._transport, self._server.timeouts.connect)
         sending = self._transport.send(
             wire.method,
             wire.url,

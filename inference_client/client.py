@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 from inference_client.adapters import adapter_for
 from inference_client.adapters.failures import failure
 from inference_client.adapters.kinds import Kind, kind_of
+from inference_client.adapters.requests import has_picture
 from inference_client.chat_call import ChatCall
 from inference_client.errors import TimedOut, Unsupported
+from inference_client.images import request_fitted
+from inference_client.outgoing import Outgoing
+from inference_client.pool import Pool
 from inference_client.retry import Retry
-from inference_client.transport import Transport
 from inference_client.types import ChatRequest, Embeddings, EmbedRequest, Server, Timing
 
 MAX_EMBEDDINGS_BYTES = 512 * 1024 * 1024
@@ -20,7 +23,7 @@ class Client:
     """Keeps connections to the servers it is asked to call. One per event loop; close it with `aclose`."""
 
     def __init__(self) -> None:
-        self._transports: dict[tuple[str, float], Transport] = {}
+        self._pool = Pool()
 
     def chat(
         self,
@@ -38,9 +41,11 @@ class Client:
         """
         kind = _kind(server)
         adapter = adapter_for(kind)
-        wire = adapter.chat_request(server, kind, request)
-        parser = adapter.parser(kind)
-        return ChatCall(self._transport(server, kind), server, wire, parser, precount=precount, retry=retry)
+        outgoing = Outgoing(adapter.chat_request(server, kind, request))
+        if any(map(has_picture, request.messages)):
+            outgoing.fitted = lambda: adapter.chat_request(server, kind, request_fitted(request, kind))
+        transport, parser = self._pool.transport(server, kind), adapter.parser(kind)
+        return ChatCall(transport, server, outgoing, parser, precount=precount, retry=retry)
 
     async def embed(self, server: Server, request: EmbedRequest) -> Embeddings:
         """One vector per input, in their order. Raises the errors of `errors.py`."""
@@ -51,7 +56,7 @@ class Client:
         started, t0 = datetime.now(UTC), asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(limits.total):
-                status, headers, body = await self._transport(server, kind).fetch(
+                status, headers, body = await self._pool.transport(server, kind).fetch(
                     wire.method,
                     wire.url,
                     headers=wire.headers,
@@ -69,18 +74,7 @@ class Client:
 
     async def aclose(self) -> None:
         """Close all connections; calls still running end with BrokenStream."""
-        transports = list(self._transports.values())
-        self._transports.clear()
-        for transport in transports:
-            await transport.aclose()
-
-    def _transport(self, server: Server, kind: Kind) -> Transport:
-        scheme, _, rest = server.base_url.partition("://")
-        key = (f"{scheme}://{rest.partition('/')[0]}", kind.keepalive_s)
-        transport = self._transports.get(key)
-        if transport is None:
-            transport = self._transports[key] = Transport(keepalive_s=kind.keepalive_s)
-        return transport
+        await self._pool.aclose()
 
 
 def _kind(server: Server) -> Kind:

@@ -43,6 +43,8 @@ class TokenCounter:
     _decode: Callable[[list[int]], str] = field(repr=False)
     exact_models: tuple[str, ...] = ()
     """Beginnings of the names of models whose own tokenizer this is."""
+    own_file: bool = False
+    """Made from the file of the model it is used for."""
 
     def count(self, text: str) -> int:
         """Tokens in `text`. Words that are special to a model count as plain text."""
@@ -57,6 +59,8 @@ class TokenCounter:
 
     def exact_for(self, model: str) -> bool:
         """Whether this is the tokenizer of `model` itself; otherwise a count is an estimate."""
+        if self.own_file:
+            return True
         return counter_name(model) == self.name and _bare(model).startswith(self.exact_models)
 
 

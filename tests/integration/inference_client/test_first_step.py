@@ -1,13 +1,17 @@
-"""Text Generation Inference writes the prompt itself: one question before the call, which costs nothing."""
+"""What comes before a call: a prompt that the server writes, pictures that are fitted. It costs nothing."""
 
+import base64
+import io
 from typing import Any
 
 import orjson
 import pytest
+from PIL import Image
 
 from inference_client import errors
 from inference_client.retry import Retry
 from inference_client.testing.fault_server import Script
+from inference_client.types import ChatRequest, ImagePart, Message, TextPart
 from tests.integration.inference_client.answers import script
 from tests.integration.inference_client.scenes import Outcome, Scene, run_scene
 
@@ -74,3 +78,27 @@ def test_an_answer_that_is_not_streamed_has_its_input_in_a_header() -> None:
     got = run_scene(scene, whole, kind="tgi-native")
     assert (got.text, got.record.finish_reason) == ("abc", "length")
     assert (got.record.usage.input_tokens, got.record.usage.output_tokens) == (21, 3)
+
+
+def test_pictures_are_fitted_before_they_are_sent() -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (5000, 50)).save(out, "PNG")
+
+    def asked(data: bytes) -> ChatRequest:
+        content = (TextPart("?"), ImagePart(data, "image/png"))
+        return ChatRequest(model="m", messages=(Message("user", content),), max_output_tokens=9)
+
+    async def scene(scene: Scene) -> tuple[int, int]:
+        async with scene.client.chat(scene.server, asked(out.getvalue())) as call:
+            async for _ in call:
+                pass
+        url = scene.upstream.seen[0].json["messages"][0]["content"][1]["image_url"]["url"]
+        sent = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
+        broken = scene.client.chat(scene.server, asked(b"no picture"))
+        with pytest.raises(errors.InvalidRequest):
+            await anext(broken)
+        assert broken.record.never_sent
+        assert len(scene.upstream.seen) == 1
+        return sent.size
+
+    assert run_scene(scene, script()) == (2048, 20)
