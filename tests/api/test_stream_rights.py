@@ -1,17 +1,20 @@
 """What a key or a person may not reach over the stream routes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.sessions.models import Session
+from django.test import Client
 
-from app.accounts.models import ApiKey, Team, User
+from app.accounts.models import ApiKey, Membership, Team, User
 from app.accounts.selectors import Caller
 from app.billing.models import Reservation
 from app.catalog.models import Deployment
 from app.chat.models import Conversation, Turn
 from inference_client.testing.fault_server import Script
 from tests.api.scripted import call
-from tests.factories import IssuedKey, key_make, turn_make, user_make
+from tests.factories import PASSWORD, IssuedKey, key_make, turn_make, user_make
 
 pytestmark = pytest.mark.django_db
 
@@ -74,3 +77,61 @@ def test_what_is_no_key_by_its_length_is_neither_looked_up_nor_remembered(
     with django_assert_num_queries(1):  # the scripted server's address, by the test itself
         response, _ = call("GET", "/v1/models", Script(), headers=headers)
     assert response.status_code == 401
+
+
+def signed_in(user: User) -> dict[str, str]:
+    browser = Client()
+    assert browser.login(username=user.email, password=PASSWORD)
+    return {"Cookie": f"sessionid={browser.cookies['sessionid'].value}"}
+
+
+def suspend(user: User) -> None:
+    User.objects.filter(id=user.id).update(is_active=False)
+
+
+def change_password(user: User) -> None:
+    user.set_password("another password")
+    user.save()
+
+
+def sign_out(user: User) -> None:
+    Session.objects.all().delete()
+
+
+@pytest.mark.parametrize("ended", [suspend, change_password, sign_out])
+def test_a_session_that_ended_reaches_nothing(turn: Turn, user: User, ended: Callable[[User], None]) -> None:
+    path, headers = f"/api/v1/turns/{turn.id}/events/", signed_in(user)
+    assert call("GET", path, Script(), headers=headers)[0].status_code == 200
+    ended(user)
+    response, _ = call("GET", path, Script(), headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (401, "not_authenticated")
+
+
+def test_who_left_the_team_reaches_no_turn_of_it_and_spends_nothing(
+    turn: Turn, user: User, team: Team
+) -> None:
+    Membership.objects.filter(user=user, team=team).delete()
+    headers = signed_in(user) | {"X-CSRFToken": "a" * 32}
+    headers["Cookie"] += f"; csrftoken={'a' * 32}"
+    assert call("GET", f"/api/v1/turns/{turn.id}/events/", Script(), headers=headers)[0].status_code == 404
+    path = f"/api/v1/conversations/{turn.conversation_id}/turns/"
+    response, seen = call("POST", path, Script(), json={"text": "x"}, headers=headers)
+    assert (response.status_code, seen) == (404, [])
+
+
+@pytest.mark.parametrize("model", ["other", ""])
+def test_a_key_of_some_models_chats_with_no_other(
+    turn: Turn, api_key: IssuedKey, chat_target: Any, model: str
+) -> None:
+    ApiKey.objects.filter(id=api_key.row.id).update(models_allowed=["something-else"])
+    body = {"text": "x", "collections": [], **({"model": chat_target.public_name} if model else {})}
+    for path, wishes in (
+        (f"/api/v1/conversations/{turn.conversation_id}/turns/", body),
+        (
+            "/v1/chat/completions",
+            {"model": chat_target.public_name, "messages": [{"role": "user", "content": "x"}]},
+        ),
+    ):
+        response, seen = call("POST", path, Script(), key=api_key, json=wishes)
+        assert response.status_code in {403, 503}
+        assert seen == []
