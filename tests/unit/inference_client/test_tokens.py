@@ -1,13 +1,11 @@
-"""Counting offline, and one shape for every server's metrics."""
+"""Counting offline."""
 
 import gzip
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from inference_client import tokens
-from inference_client.metrics import metrics_read
 
 
 @pytest.mark.parametrize(
@@ -94,40 +92,3 @@ def test_a_file_that_is_missing_or_changed_is_a_clear_message(
     with pytest.raises(tokens.TokenizerFileError, match=words) as caught:
         tokens._load.__wrapped__("o200k_base")
     assert "requirements/base.txt" in str(caught.value)
-
-
-PAGES: list[tuple[str, str, dict[str, float]]] = [
-    ("empty", "", {}),
-    ("comments", "# HELP vllm:num_requests_running x\n", {}),
-    (
-        "llama.cpp",
-        "llamacpp:requests_processing 2\nllamacpp:requests_deferred 5\nllamacpp:prompt_tokens_total 1.5e3\n",
-        {"running": 2, "waiting": 5, "input_tokens_total": 1500},
-    ),
-    (
-        "labels with blanks and a time stamp",
-        'vllm:num_requests_running{m="a {b} c"} 3 1700000000\n',
-        {"running": 3},
-    ),
-    ("older name", "vllm:gpu_cache_usage_perc 0.5\n", {"kv_cache_share": 0.5}),
-    (
-        "newer name wins",
-        "vllm:gpu_cache_usage_perc 0.5\nvllm:kv_cache_usage_perc 0.75\n",
-        {"kv_cache_share": 0.75},
-    ),
-    (
-        "several engines",
-        "tgi_queue_size 1\ntgi_queue_size 2\nnv_gpu_utilization 0.5\nnv_gpu_utilization 1\n",
-        {"waiting": 3, "gpu_share": 0.75},
-    ),
-    (
-        "not numbers",
-        "tgi_queue_size NaN\ntgi_batch_current_size +Inf\ntgi_queue_size\ntgi_queue_size x\n",
-        {},
-    ),
-]
-
-
-@pytest.mark.parametrize(("page", "expected"), [row[1:] for row in PAGES], ids=[row[0] for row in PAGES])
-def test_metrics(page: str, expected: dict[str, Any]) -> None:
-    assert metrics_read(page) == expected
