@@ -233,3 +233,30 @@ def test_what_the_server_refuses_as_invalid_is_the_callers_to_mend(model: str, a
     assert response.status_code == 400, response.text
     assert response.json()["error"]["type"] == "invalid_request_error"
     assert not Reservation.objects.filter(state="held").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", CHAT, 405),
+        ("DELETE", "/v1/models", 405),
+        ("GET", "/v1/embeddings/", 405),
+        ("POST", "/v1/nope", 404),
+        ("GET", "/v1/nope/x", 404),
+    ],
+)
+def test_what_v1_does_not_have_is_said_in_its_own_shape(
+    model: str, api_key: IssuedKey, method: str, path: str, status: int
+) -> None:
+    response, _ = call(method, path, Script(), key=api_key)
+    assert response.status_code == status
+    assert response.json()["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/precount/", f"/api/v1/conversations/{uuid7()}/turns/"])
+def test_another_method_on_a_stream_route_is_a_405(model: str, api_key: IssuedKey, path: str) -> None:
+    response, _ = call("GET", path, Script(), key=api_key)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["detail"]) == (
+        405, "method_not_allowed", {"allowed": ["POST"]},
+    )  # fmt: skip

@@ -11,10 +11,12 @@ from typing import Any
 
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope
 
+from app.accounts.selectors import Caller
 from app.api.errors import error_body, openai_error_body
 from app.api.stream import openai_chat, openai_other, precount, turns
 from app.api.stream.auth import authenticate
-from app.api.stream.http import ClientGone, Request, Responder
+from app.api.stream.http import ClientGone, MethodNotAllowed, Request, Responder
+from app.common.errors import NotFound
 from app.common.logs import request_id_var
 from app.common.models import uuid7
 
@@ -37,14 +39,33 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Handler], ...] = tuple(
 
 
 def route(scope: HTTPScope) -> tuple[Handler, tuple[str, ...]] | None:
-    """The handler of a stream route and the ids in its path; None for everything that is Django's."""
+    """The handler of a stream route and the ids in its path; None for everything that is Django's.
+
+    All of `/v1` is ours, and so is every method on our paths: their callers read JSON, not a page that says no.
+    """
     path, method = scope["path"], scope["method"]
     if not path.startswith(("/v1/", "/api/v1/")):
         return None
-    for verb, pattern, handler in _ROUTES:
-        if verb == method and (match := pattern.fullmatch(path)):
-            return handler, match.groups()
-    return None
+    ours = [
+        (verb, handler, m.groups()) for verb, pattern, handler in _ROUTES if (m := pattern.fullmatch(path))
+    ]
+    for verb, handler, ids in ours:
+        if verb == method:
+            return handler, ids
+    if ours:
+        return _other_method, tuple(verb for verb, *_ in ours)
+    return (_no_route, ()) if path.startswith("/v1/") else None
+
+
+async def _other_method(request: Request, _respond: Responder, _caller: Caller, *verbs: str) -> None:
+    raise MethodNotAllowed(
+        f"{request.method} is not a method of this route; {', '.join(verbs)} is.",
+        detail={"allowed": list(verbs)},
+    )
+
+
+async def _no_route(request: Request, _respond: Responder, _caller: Caller) -> None:
+    raise NotFound(f"There is no route {request.path}. The routes are listed at /api/v1/docs/.")
 
 
 async def handle(

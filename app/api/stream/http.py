@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope
 
-from app.common.errors import InvalidInput, TooLarge
+from app.common.errors import AppError, InvalidInput, TooLarge
 
 MAX_BODY_BYTES = 20_000_000
 _HEADERS = (
@@ -17,6 +17,12 @@ _HEADERS = (
     (b"referrer-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+
+
+class MethodNotAllowed(AppError):
+    """This route does not take this method."""
+
+    code, status = "method_not_allowed", 405
 
 
 class ClientGone(Exception):
