@@ -26,6 +26,8 @@ else:
 
 admin.site.site_header = admin.site.site_title = "Tessera administration"
 admin.site.site_url = "/"
+# Lists of money are wide.
+admin.site.enable_nav_sidebar = False
 # One sign-in page for the whole product, with its words and its limits.
 admin.site.login = staff_sign_in  # type: ignore[method-assign]
 # What somebody may do hangs on roles in teams and on the staff flag.

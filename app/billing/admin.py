@@ -134,7 +134,19 @@ class BudgetAdmin(StaffOnly, RowAdmin[Budget]):
     def get_fields(self, request: HttpRequest, obj: Budget | None = None) -> Any:
         if obj:
             return (*BudgetForm.Meta.fields, *self.readonly_fields)
-        return (*BudgetAddForm.declared_fields, *BudgetAddForm.Meta.fields)
+        return (
+            "name",
+            "scope",
+            "team",
+            "person",
+            "key",
+            "unit",
+            "limit",
+            "period",
+            "price_key",
+            "zone",
+            "hard",
+        )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Budget | None = None) -> Any:
         return self.readonly_fields if obj else ()

@@ -15,6 +15,10 @@ _ENTRY_KINDS = ("charge", "adjust", "refund", "grant", "write_off")
 _STATES = ("held", "settled", "released", "expired")
 
 
+# A word for this page only; in the model it would be a migration.
+LedgerEntry._meta.verbose_name_plural = "ledger entries"  # noqa: SLF001
+
+
 class TeamFilter(admin.SimpleListFilter):
     """One team's rows. Rows name teams by plain ids, and outlive them."""
 
@@ -70,8 +74,8 @@ class ReservationAdmin(_Booked, RowAdmin[Reservation]):
     """Holds, open and ended."""
 
     list_display = (
-        "created_at", "state", "kind", "team", "account_id", "price_key", "held_exact", "price_exact", "estimated",
-        "overshoot", "late",
+        "created_at", "state", "held_exact", "price_exact", "team", "kind", "price_key", "estimated", "overshoot",
+        "late", "account_id",
     )  # fmt: skip
     list_filter = (
         ("created_at", admin.DateFieldListFilter),
@@ -102,8 +106,8 @@ class LedgerEntryAdmin(_Booked, RowAdmin[LedgerEntry]):
 
     date_hierarchy = "effective_at"
     list_display = (
-        "effective_at", "kind", "call_kind", "team", "account_id", "model", "input_tokens", "output_tokens",
-        "price_exact", "cost_exact", "estimated",
+        "effective_at", "price_exact", "team", "model", "input_tokens", "output_tokens", "estimated", "call_kind",
+        "kind", "cost_exact", "account_id",
     )  # fmt: skip
     list_filter = (
         ("effective_at", admin.DateFieldListFilter),

@@ -60,7 +60,8 @@ class Command(ToldCommand):
         # A key is sent only where it was given for: not to another address under an old name.
         kept = known.api_key if known is not None and known.base_url == url else ""
         found = server_ask(url, kept if key is None else key, kind=options["kind"])
-        self._show(url, found)
+        if found.reachable:
+            self._show(url, found)
         chosen = _chosen(found, options["model"], url)
         with transaction.atomic():
             backend = backend_connect(
@@ -81,7 +82,7 @@ class Command(ToldCommand):
         self._told(backend, known is None, rows)
 
     def _show(self, url: str, found: Found) -> None:
-        health = {True: "healthy", False: "not healthy now", None: "no health route"}[found.healthy]
+        health = {True: "healthy", False: "not healthy now", None: "health not known"}[found.healthy]
         version = f", version {found.version}" if found.version else ""
         self.stdout.write(f"{url}: {found.kind}, {health}{version}")
         for model in found.models:
