@@ -23,6 +23,16 @@ class Verdict:
     code: str = ""
 
 
+def check_length(question: str) -> None:
+    """Refuse what is too long to be worth counting. Errors: InvalidInput naming the field."""
+    if len(question) > MAX_QUESTION_CHARS:
+        raise InvalidInput(
+            f"The question has {len(question):,} characters; {MAX_QUESTION_CHARS:,} is the most. "
+            "Put long text into a document and ask about it.",
+            detail={"fields": {"text": ["too long"]}},
+        )
+
+
 def check_input(question: str) -> tuple[Verdict, ...]:
     """Refuse what is no question. Errors: InvalidInput naming the field."""
     if not question.strip():
@@ -33,12 +43,6 @@ def check_input(question: str) -> tuple[Verdict, ...]:
         raise InvalidInput(
             "The question holds a NUL character, which no text has. Remove it and send again.",
             detail={"fields": {"text": ["NUL character"]}},
-        )
-    if len(question) > MAX_QUESTION_CHARS:
-        raise InvalidInput(
-            f"The question has {len(question):,} characters; {MAX_QUESTION_CHARS:,} is the most. "
-            "Put long text into a document and ask about it.",
-            detail={"fields": {"text": ["too long"]}},
         )
     return (Verdict("question", "1"),)
 

@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 REPLAY_SECONDS = 600
 LONGEST_TURN_SECONDS = 4200
 _BLOCK_MS = 5000
+_FRESH_SECONDS = 2.0
+"""How long the broker's last answer stands for the next one."""
 
 
 class EventsMissing(Exception):
@@ -57,6 +59,7 @@ class EventStore:
 
     def __init__(self) -> None:
         self.available = True
+        self._asked_at = -_FRESH_SECONDS
         self._queue: deque[tuple[UUID, TurnEvent]] = deque()
         self._writer: asyncio.Task[None] | None = None
 
@@ -95,11 +98,12 @@ class EventStore:
                 self._queue.clear()
 
     async def probe(self) -> bool:
-        """Whether events can be stored now; asked at the start of a turn while the broker is away."""
-        if not self.available:
+        """Whether events can be stored now; asked at the start of a turn, which says so when they cannot."""
+        now = asyncio.get_running_loop().time()
+        if not self.available or now - self._asked_at > _FRESH_SECONDS:
             try:
                 await async_redis().ping()
-                self.available = True
+                self.available, self._asked_at = True, now
             except Unavailable:
                 self.available = False
         return self.available

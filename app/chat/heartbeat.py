@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import Error, connection
 
 from app.billing import services as billing
+from app.chat.planning import HOLD_SECONDS
 from app.chat.runs import Runs
 from app.common.db import run_db
 from app.common.errors import PartFailed
@@ -35,7 +36,7 @@ def _pulse(rows: list[dict[str, str]], seen: dict[UUID, tuple[int | None, int | 
         with connection.cursor() as cursor:
             cursor.execute(_PULSE, [json.dumps(rows)])
             stop = [turn_id for turn_id, wanted in cursor.fetchall() if wanted]
-    billing.reservations_heartbeat(seen=seen)
+    billing.reservations_heartbeat(seen=seen, ttl_seconds=HOLD_SECONDS)
     return stop
 
 

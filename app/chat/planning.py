@@ -7,7 +7,7 @@ import orjson
 
 from app.billing.types import Payer
 from app.catalog.selectors import Target
-from app.chat import precount
+from app.chat import checks, precount
 from app.chat.precount import Accuracy, Estimate
 from app.chat.prompting import last_user, system_of, words_of
 from app.chat.types import Ask
@@ -20,6 +20,8 @@ ESTIMATED = Accuracy("estimated", 15)
 """tiktoken against tokenizers of other families on English prose; drift per model is stored with each call."""
 
 
+HOLD_SECONDS = 60
+"""A turn's hold outlives its process by no more than this: the pulse renews it every few seconds."""
 _SHORT = 400
 """Characters that are counted faster than looked up."""
 _LONG = 20_000
@@ -55,7 +57,8 @@ async def estimate_aside(ask: Ask) -> Estimate:
 
 
 def estimate_of(ask: Ask) -> Estimate:
-    """The pre-count of this turn over its first-choice deployment. Errors: ContextTooLong."""
+    """The pre-count of this turn over its first-choice deployment. Errors: ContextTooLong, InvalidInput."""
+    checks.check_length(ask.question)
     target = ask.targets[0]
 
     def count(text: str) -> int:
@@ -99,6 +102,7 @@ def plan_of(ask: Ask, estimate: Estimate) -> CallPlan:
         output_tokens=estimate.max_output_tokens,
         embedding=ask.embedding,
         query_tokens=_query_tokens(ask, estimate) if ask.embedding else 0,
+        ttl_seconds=HOLD_SECONDS,
         turn_id=ask.turn_id,
         request_id=ask.request_id,
     )

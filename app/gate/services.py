@@ -152,6 +152,7 @@ def hold_of(plan: CallPlan) -> Hold:
         min_output_tokens=plan.min_output_tokens,
         deployment_id=plan.targets[0].deployment_id,
         extra=((plan.embedding.price_key, plan.query_tokens),) if plan.embedding else (),
+        ttl_seconds=plan.ttl_seconds,
         turn_id=plan.turn_id,
         request_id=plan.request_id,
     )

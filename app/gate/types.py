@@ -25,5 +25,7 @@ class CallPlan:
     """The deployment that will embed the query under this same reservation, if any."""
     query_tokens: int = 0
     """At most this many tokens go to it."""
+    ttl_seconds: int = 900
+    """How long the hold lasts unless a pulse renews it: as long as the call may take where there is no pulse."""
     turn_id: UUID | None = None
     request_id: str = ""

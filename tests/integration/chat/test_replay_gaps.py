@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 import redis
 from asgiref.sync import async_to_sync
+from pytest_django import Settings
 
 from app.accounts.selectors import Caller
 from app.api.stream import turns
@@ -163,3 +164,14 @@ def test_garbage_among_stop_requests_does_not_end_the_listening(broker: redis.Re
         return stopped
 
     assert asyncio.run(story())
+
+
+def test_the_first_turn_without_a_broker_already_knows(settings: Settings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:9/0"
+
+    async def story() -> bool:
+        known = await EventStore().probe()
+        await redis_close()
+        return known
+
+    assert asyncio.run(story()) is False

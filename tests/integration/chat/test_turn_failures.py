@@ -190,3 +190,16 @@ def test_a_conversation_never_loses_a_level_that_another_turn_gave_it(
     turn_rows._conversation_touch(conversation.id, replace(ask, level=asked))
     conversation.refresh_from_db()
     assert conversation.level == after
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_hold_outlives_a_dead_process_by_a_minute_at_most(gather: Gather, keep: bool) -> None:
+    ask = replace(gather("Say"), keep=keep, conversation_id=gather("Say").conversation_id if keep else None)
+    soon = now() + timedelta(seconds=65)
+    answered(ask, said("ab"))
+    row = Reservation.objects.get()
+    assert row.expires_at < soon
+    Reservation.objects.filter(id=row.id).update(state="held", ended_at=None)
+    heartbeat._pulse([], {row.id: (5, 1)})
+    row.refresh_from_db()
+    assert row.expires_at < now() + timedelta(seconds=65)

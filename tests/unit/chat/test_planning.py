@@ -11,6 +11,7 @@ from app.catalog.selectors import Target
 from app.chat import planning
 from app.chat.planning import estimate_of
 from app.chat.types import Ask, Options
+from app.common.errors import InvalidInput
 from app.common.models import uuid7
 from inference_client.tokens import counter
 from inference_client.types import Message, ToolCall
@@ -77,3 +78,9 @@ def test_counting_keeps_nobodys_words() -> None:
     secret = "s3cret words " * 100
     estimate_of(replace(ask(USER), messages=None, question=secret))
     assert not any(secret in repr(key) or secret.encode() in key[1] for key in planning._known)
+
+
+def test_what_is_too_long_to_ask_is_not_even_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "_counted", lambda tokenizer, text: pytest.fail("counted"))
+    with pytest.raises(InvalidInput, match="400,000 is the most"):
+        estimate_of(replace(ask(USER), question="x" * 400_001))
