@@ -2,6 +2,7 @@
 #   PORT=8000 DATA=.local   for run: where it listens, where it keeps its data
 #   PYTHON=python3.12       which interpreter makes .venv (3.11 to 3.13)
 #   ARGS="…"                more arguments for pytest or the benchmark
+#   BENCH=inference         one benchmark of bench/ instead of all
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -46,8 +47,8 @@ format:
 
 bench:
 	@tools/venv base embedded dev
-	@if [ -f bench/gateway/__main__.py ]; then $(PY) -m bench.gateway $(ARGS); \
-	else echo "There is no benchmark in this tree yet; see bench/README.md."; fi
+	@for part in $(or $(BENCH),$(patsubst bench/%/__main__.py,%,$(wildcard bench/*/__main__.py))); do \
+	echo "bench.$$part"; $(PY) -m "bench.$$part" $(ARGS); done
 
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv (any recent version) on the PATH."; exit 1; }

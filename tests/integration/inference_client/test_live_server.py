@@ -67,18 +67,27 @@ async def _running() -> float:
     return (await probe(settings.INFERENCE_URL, settings.INFERENCE_API_KEY)).metrics["running"]
 
 
+async def _produced() -> float:
+    return (await probe(settings.INFERENCE_URL, settings.INFERENCE_API_KEY)).metrics["output_tokens_total"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_leaving_frees_the_server(kind: str) -> None:
-    async def scene(client: Client) -> CallRecord:
-        async with client.chat(server(kind), request(max_output_tokens=2000)) as call:
+    """The slot is free again, and nearly all of the 1,500 tokens that were asked for were never made."""
+
+    async def scene(client: Client) -> tuple[CallRecord, float]:
+        before = await _produced()
+        long = request(max_output_tokens=1500, extra={"ignore_eos": True} if kind == "llamacpp" else {})
+        async with client.chat(server(kind), long) as call:
             await anext(call)
         async with asyncio.timeout(20):
             while await _running():  # noqa: ASYNC110 - a server elsewhere is watched
-                await asyncio.sleep(0.05)
-        return call.record
+                await asyncio.sleep(0.02)
+        return call.record, await _produced() - before
 
-    record = run(scene)
+    record, produced = run(scene)
     assert (record.outcome, record.estimated) == ("stopped", True)
+    assert produced < 500
 
 
 def test_a_prompt_over_the_window_names_both_numbers() -> None:
