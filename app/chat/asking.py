@@ -127,8 +127,9 @@ def ask_draft(  # noqa: PLR0913 - what a door may say about a question
             model=model,
             collections=collections,
         )
-    team = team_get(team_id or caller.default_team_id)
-    caller.require_spender(team.id)
+    payer_id = team_id or caller.default_team_id
+    caller.require_spender(payer_id)
+    team = team_get(payer_id)
     chosen = _collections(caller, collections or ())
     level = highest_level(team.level, *(c.level for c in chosen))
     return Ask(

@@ -24,6 +24,9 @@ KEEP_SECONDS = 5.0
 """How long an ended turn's log stays in memory, for readers that are just arriving."""
 
 
+_UNANSWERED = Failure("internal", "This turn ended without an answer.", 500, False)
+
+
 class Stopped(Exception):
     """The turn was told to end: `stopped` by a person, `interrupted` by the process going down."""
 
@@ -110,10 +113,8 @@ class Runs:
             await work(run)
         finally:
             if not run.log.ended:
-                run.log.emit(
-                    "error",
-                    {"code": "internal", "message": "This turn ended without an answer.", "retryable": True},
-                )
+                failure = run.failure = run.failure or _UNANSWERED
+                run.log.emit("error", failure.as_event())
             asyncio.get_running_loop().call_later(KEEP_SECONDS, self._by_id.pop, run.log.turn_id, None)
 
     def get(self, turn_id: UUID) -> Run | None:

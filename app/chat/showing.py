@@ -152,14 +152,7 @@ def end(ending: Ending) -> tuple[str, dict[str, Any]]:
     """Name and body of the end event."""
     if ending.error is None:
         return "done", {"finish_reason": ending.finish_reason}
-    error = ending.error
-    return "error", {
-        "code": error.code,
-        "message": error.message,
-        "retryable": error.retryable,
-        "detail": error.detail,
-        "retry_after": error.retry_after,
-    }
+    return "error", ending.error.as_event()
 
 
 def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[str, Any]) -> ClosedTurn:

@@ -85,6 +85,16 @@ class Failure:
     detail: Mapping[str, Any] = field(default_factory=dict)
     retry_after: float | None = None
 
+    def as_event(self) -> dict[str, Any]:
+        """The failure as the body of an `error` event."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "retryable": self.retryable,
+            "detail": self.detail,
+            "retry_after": self.retry_after,
+        }
+
     def as_error(self) -> AppError:
         """The failure as an exception, for a door whose answer has not begun."""
         error = AppError(self.message, detail=self.detail, retry_after=self.retry_after, code=self.code)

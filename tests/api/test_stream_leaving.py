@@ -12,12 +12,13 @@ from asgiref.sync import async_to_sync
 from app.accounts.selectors import Caller
 from app.api.stream import handler
 from app.billing.models import LedgerEntry, Reservation, UsageAttempt
+from app.chat import showing
 from app.chat.models import Conversation, Turn
 from app.chat.runs import runs
 from app.common.redis_door import redis_close
 from app.gate.clients import client_close
 from inference_client.testing.fault_server import FaultServer, Script, Seen
-from tests.api.scripted import bearer, scripted_port
+from tests.api.scripted import bearer, call, scripted_port
 from tests.factories import IssuedKey
 from tests.integration.chat.upstream import said
 
@@ -105,3 +106,25 @@ def test_leaving_a_chat_stops_nothing(
     turn = Turn.objects.get()
     assert (turn.state, turn.answer) == ("done", "One two three.")
     assert Reservation.objects.get().state == "settled"
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_mistake_at_the_very_end_is_never_a_200_without_an_end(
+    chat_target: Any, api_key: IssuedKey, monkeypatch: pytest.MonkeyPatch, streamed: bool
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("ours")
+
+    monkeypatch.setattr(showing, "usage", broken)
+    body = {
+        "model": chat_target.public_name,
+        "messages": [{"role": "user", "content": "x"}],
+        "stream": streamed,
+    }
+    response, _ = call("POST", "/v1/chat/completions", said("ab"), key=api_key, json=body)
+    assert not Reservation.objects.filter(state="held").exists()
+    if streamed:
+        assert '"code":"internal"' in response.text
+        assert response.text.endswith("data: [DONE]\n\n")
+    else:
+        assert (response.status_code, response.json()["error"]["code"]) == (500, "internal")

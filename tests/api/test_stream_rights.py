@@ -12,9 +12,10 @@ from app.accounts.selectors import Caller
 from app.billing.models import Reservation
 from app.catalog.models import Deployment
 from app.chat.models import Conversation, Turn
+from app.common.models import uuid7
 from inference_client.testing.fault_server import Script
 from tests.api.scripted import call
-from tests.factories import PASSWORD, IssuedKey, key_make, turn_make, user_make
+from tests.factories import PASSWORD, IssuedKey, key_make, team_make, turn_make, user_make
 
 pytestmark = pytest.mark.django_db
 
@@ -135,3 +136,15 @@ def test_a_key_of_some_models_chats_with_no_other(
         response, seen = call("POST", path, Script(), key=api_key, json=wishes)
         assert response.status_code in {403, 503}
         assert seen == []
+
+
+def test_a_team_that_is_not_mine_and_one_that_is_not_are_refused_alike(
+    api_key: IssuedKey, chat_target: Any
+) -> None:
+    other = team_make(owner=user_make())
+    told = set()
+    for team_id in (other.id, uuid7()):
+        body = {"text": "x", "team": str(team_id), "collections": []}
+        response, _ = call("POST", "/api/v1/precount/", Script(), key=api_key, json=body)
+        told.add((response.status_code, response.json()["error"]["message"]))
+    assert len(told) == 1
