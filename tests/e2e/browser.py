@@ -252,4 +252,5 @@ def people(browser: Browser, live: Live) -> Iterator[Opener]:
     yield seat
     for person, _ in seated:
         person.context.close()
-    assert [person.problems_but(*expected) for person, expected in seated] == [[] for _ in seated]
+    problems = [words for person, expected in seated for words in person.problems_but(*expected)]
+    assert not problems, "\n".join(problems)
