@@ -2,7 +2,7 @@
 import { copyText, h, icon, iconButton } from "../../common/js/dom.js";
 import { GrowingText } from "../../common/js/streaming.js";
 import { citedNumbers, splitSources } from "./answer.js";
-import { citeButton, decorate } from "./citations.js";
+import { citeButton, decorate, glimpse, tied } from "./citations.js";
 import { quietLine } from "./quiet.js";
 import { collectionName } from "./state.js";
 import { isRunning } from "./tree.js";
@@ -118,7 +118,7 @@ export class AnswerView {
     if (!quotes.length) return this.quotes.replaceChildren();
     const lines = quotes.map((quote) => {
       const source = sources.find((item) => item.n === quote.n);
-      return h("li", {}, h("q", {}, quote.text), source ? [" ", citeButton(source, this.open)] : null);
+      return h("li", {}, h("q", {}, tied(quote.text, source ? citeButton(source, this.open) : null)));
     });
     this.quotes.replaceChildren(
       h("section", { class: "quotes", "aria-label": "From the documents" }, h("h3", {}, "From the documents"), h("ul", {}, lines)),
@@ -147,14 +147,14 @@ export class AnswerView {
     }
     const [words, next] = ENDINGS[reason] ?? ENDINGS[state] ?? [];
     this.ending.replaceChildren(...(words
-      ? [h("div", { class: "callout" }, h("div", { class: "grow" }, h("p", {}, words), next ? retry(next, this.actions.resume) : null))]
+      ? [h("div", { class: "callout ending" }, h("div", { class: "grow" }, h("p", {}, words), next ? retry(next, this.actions.resume) : null))]
       : []));
   }
 
   drawSources() {
     const { cited, sent } = splitSources(this.answer);
     const parts = [];
-    const chip = (source) => h("li", {}, h("button", { type: "button", class: "source-chip", onclick: () => this.open(source.n) },
+    const chip = (source) => h("li", {}, h("button", { type: "button", class: "source-chip", title: glimpse(source), onclick: () => this.open(source.n) },
       h("span", { class: "cite plain" }, String(source.n)), h("span", { class: "name" }, source.title), source.page ? h("span", { class: "muted" }, `p. ${source.page}`) : null));
     if (cited.length) parts.push(h("ul", { class: "chips", "aria-label": "Sources of this answer" }, cited.map(chip)));
     if (!cited.length && this.answer.sources.length && this.answer.text) {

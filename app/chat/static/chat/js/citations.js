@@ -4,13 +4,28 @@ import { h } from "../../common/js/dom.js";
 const MARKER = /\s?\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]/g;
 const SKIP = "code, pre, a, button";
 
+const GLIMPSE = 240;
+
+/** Where a passage stands and how it begins, for whoever hovers. */
+export function glimpse(source) {
+  const where = [source.title, source.page ? `page ${source.page}` : source.heading].filter(Boolean).join(", ");
+  const words = (source.text ?? "").replace(/\s+/g, " ").trim();
+  return words ? `${where}\n${words.length > GLIMPSE ? `${words.slice(0, GLIMPSE).trimEnd()}…` : words}` : where;
+}
+
 export function citeButton(source, open) {
   const where = source.page ? `${source.title}, page ${source.page}` : source.title;
   return h(
     "button",
-    { type: "button", class: "cite", title: where, "aria-label": `Source ${source.n}: ${where}`, data: { n: source.n }, onclick: () => open(source.n) },
+    { type: "button", class: "cite", title: glimpse(source), "aria-label": `Source ${source.n}: ${where}`, data: { n: source.n }, onclick: () => open(source.n) },
     String(source.n),
   );
+}
+
+/** A quotation between its marks, the number of its source on the line of its last word. */
+export function tied(text, button) {
+  const last = /\S{0,30}$/.exec(text)[0];
+  return ["“", text.slice(0, text.length - last.length), h("span", { class: "tied" }, last, "”", button)];
 }
 
 /** Keep a mark on the line of the word before it, and the punctuation after it on the line of the mark. */

@@ -160,6 +160,7 @@ async function open(id) {
   return undefined;
 }
 
+const byName = (a, b) => a.name.localeCompare(b.name);
 const FINAL = ["ready", "failed", "cancelled"];
 
 async function poll() {
@@ -188,7 +189,7 @@ async function create(event) {
     const body = { name: nameBox.value.trim() };
     if (teamBox.value) body.team = teamBox.value;
     const made = await post("collections/", body);
-    collections = [...collections, made];
+    collections = [...collections, made].sort(byName);
     nameBox.value = "";
     showForm(false);
     window.history.pushState({}, "", `?collection=${made.id}`);
@@ -215,7 +216,7 @@ async function begin() {
   list.replaceChildren(skeleton(4));
   try {
     const [me, found] = await Promise.all([get("me/"), all("collections/")]);
-    collections = found.sort((a, b) => a.name.localeCompare(b.name));
+    collections = found.sort(byName);
     drawTeams(me);
   } catch (error) {
     list.replaceChildren();
