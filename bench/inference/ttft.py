@@ -78,7 +78,11 @@ async def _httpx(url: str, at_once: int) -> float:
 async def _bare(url: str, at_once: int) -> float:
     parts = urlsplit(url)
     wire = adapter_for(KIND).chat_request(Server(kind=KIND.name, base_url=url), KIND, REQUEST)
-    lines = (f"POST {urlsplit(wire.url).path} HTTP/1.1", f"host: {parts.netloc}", f"content-length: {len(wire.body)}")
+    lines = (
+        f"POST {urlsplit(wire.url).path} HTTP/1.1",
+        f"host: {parts.netloc}",
+        f"content-length: {len(wire.body)}",
+    )
     head = "\r\n".join(lines) + "\r\n\r\n"
     free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 

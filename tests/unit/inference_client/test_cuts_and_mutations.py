@@ -1,8 +1,8 @@
 """However the network cuts a stream the values are the same; whatever it brings, nothing but our errors comes out."""
 
-import os
 import random
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from inference_client.replay import Recording, replayed
 from inference_client.testing.dialects import DIALECTS, Answer
 from tests.unit.inference_client.recordings import parametrised, recordings
 
-MUTATIONS = int(os.environ.get("TESSERA_MUTATIONS", "4000"))
+MUTATIONS = [4000, pytest.param(100_000, marks=pytest.mark.prove)]
 APIS = {
     "openai": "chat.completions",
     "anthropic": "messages",
@@ -90,6 +90,37 @@ def test_recordings_give_the_same_at_any_cut(recording: Recording) -> None:
     assert replayed(recording, cuts=range(1, min(size, 4000))) == whole
 
 
+@pytest.mark.prove
+@pytest.mark.parametrize("recording", parametrised(streams_only=True))
+def test_recordings_give_the_same_at_every_byte(recording: Recording) -> None:
+    """Long ones are cut at every byte at once, and in two at as many places as a minute allows."""
+    whole = replayed(recording)
+    size = len(recording.body)
+    assert replayed(recording, cuts=range(1, size)) == whole
+    every = range(1, size, max(1, size // 16_000))
+    started = time.process_time()
+    for at in every:
+        assert replayed(recording, cuts=(at,)) == whole
+        if size > 16_000 and time.process_time() - started > 60:
+            break
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("name", DIALECTS)
+def test_an_endless_answer_never_takes_more_than_the_cap(name: str) -> None:
+    """64 MiB that never end an event, or that are one long line: given up within the caps of one event."""
+    head = _body(name)[:-40]
+    for filler in (b"x", b"data: y\n", b"\x00"):
+        parser = _parser(name)
+        parser.feed(head)
+        tracemalloc.start()
+        for _ in range(1024):
+            parser.feed(filler * (65_536 // len(filler)))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 64 * 1024 * 1024
+
+
 def _mutant(body: bytes, chance: random.Random) -> bytes:
     data = bytearray(body)
     for _ in range(chance.choice((1, 1, 2, 5, 20))):
@@ -117,11 +148,12 @@ def _corpus() -> list[tuple[str, bytes]]:
     ]
 
 
-def test_mutated_answers_raise_nothing_and_never_hang() -> None:
+@pytest.mark.parametrize("count", MUTATIONS)
+def test_mutated_answers_raise_nothing_and_never_hang(count: int) -> None:
     chance = random.Random(20260701)
     corpus = _corpus()
     slowest = 0.0
-    for _ in range(MUTATIONS):
+    for _ in range(count):
         api, body = chance.choice(corpus)
         data = _mutant(body, chance)
         parser = parser_for_api(api, GENERIC)
@@ -136,10 +168,11 @@ def test_mutated_answers_raise_nothing_and_never_hang() -> None:
     assert slowest < 5
 
 
-def test_mutated_whole_answers_raise_nothing() -> None:
+@pytest.mark.parametrize("count", MUTATIONS)
+def test_mutated_whole_answers_raise_nothing(count: int) -> None:
     chance = random.Random(7)
     corpus = [(r.api, r.body) for r in recordings() if r.mode != "stream" and parser_for_api(r.api, GENERIC)]
-    for _ in range(MUTATIONS // 4 if corpus else 0):
+    for _ in range(count // 4 if corpus else 0):
         api, body = chance.choice(corpus)
         data = _mutant(body, chance)
         parser = parser_for_api(api, GENERIC)
@@ -150,14 +183,15 @@ def test_mutated_whole_answers_raise_nothing() -> None:
         assert isinstance(failure(chance.choice((400, 429, 500, 200)), wait, data), InferenceError)
 
 
-def test_mutated_embeddings_raise_only_our_errors() -> None:
+@pytest.mark.parametrize("count", MUTATIONS)
+def test_mutated_embeddings_raise_only_our_errors(count: int) -> None:
     chance = random.Random(11)
     corpus = [r.body[:3000] for r in recordings() if r.api == "embeddings"] or [
         b'{"data":[{"embedding":[1]}]}'
     ]
-    for _ in range(MUTATIONS // 4):
+    for _ in range(count // 4):
         data = _mutant(chance.choice(corpus), chance)
-        for kind in ("openai-compatible", "ollama", "gemini"):
+        for kind in ("openai-compatible", "ollama", "gemini", "cohere", "perplexity"):
             try:
                 adapter_for(KINDS[kind]).embeddings(data, KINDS[kind], 1)
             except InferenceError:
