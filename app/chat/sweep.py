@@ -115,6 +115,6 @@ def _booked(turn: Turn, reservation_id: UUID, *, called: bool) -> dict[str, obje
         "output_tokens": settled.output_tokens,
         "cached_input_tokens": 0,
         "reasoning_tokens": attempt.buckets.reasoning,
-        "estimated": True,
+        "estimated": settled.estimated,
         "price": money(settled.price, settled.currency),
     }

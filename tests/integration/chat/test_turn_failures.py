@@ -44,7 +44,7 @@ def test_a_nul_in_the_question_is_refused_before_anything_is_held(gather: Gather
 def test_a_nul_in_the_answer_costs_neither_text_nor_booking(gather: Gather) -> None:
     taken = answered(gather("Say"), said("a\x00b"))
     turn = Turn.objects.get(id=taken.ask.turn_id)
-    assert (turn.state, turn.answer) == ("done", "ab")
+    assert (turn.state, turn.answer) == ("done", "ab"), turn.error
     assert taken.names[-2:] == ["usage", "done"]
     assert "".join(d["text"] for d in taken.named("delta")) == "ab"
 
@@ -59,8 +59,17 @@ def test_a_nul_in_the_answer_costs_neither_text_nor_booking(gather: Gather) -> N
         {"usage": USAGE | {"x": "\ud800"}},
         {"usage": USAGE | {"completion_tokens": 10**30}},
         {"usage": USAGE | {"prompt_tokens": -5}},
+        {"usage": USAGE | {"prompt_tokens": 2**63}},
+        {"usage": USAGE | {"completion_tokens": 2**63 - 1}},
+        {"usage": USAGE | {"prompt_tokens": "5", "completion_tokens": 1.5}},
+        {"usage": [1]},
+        {"usage": USAGE | {"prompt_tokens_details": {"cached_tokens": 2**63}}},
+        {"usage": USAGE | {"completion_tokens_details": {"reasoning_tokens": 10**9}}},
+        {"id": 7},
+        {"model": ["m"]},
+        {"model": "m" * 5000},
     ],
-    ids=["id", "model", "note", "nan", "half", "huge", "negative"],
+    ids=lambda odd: str(odd)[:60],
 )
 def test_odd_words_of_a_server_never_cost_the_booking(gather: Gather, odd: dict[str, Any]) -> None:
     taken = answered(gather("Say"), said("ab", **odd))
@@ -203,3 +212,18 @@ def test_a_hold_outlives_a_dead_process_by_a_minute_at_most(gather: Gather, keep
     heartbeat._pulse([], {row.id: (5, 1)})
     row.refresh_from_db()
     assert row.expires_at < now() + timedelta(seconds=65)
+
+
+def test_a_process_that_died_after_booking_leaves_the_booked_figures(gather: Gather) -> None:
+    taken = answered(gather("Say"), said("ab"))
+    old = now() - timedelta(minutes=1)
+    Turn.objects.filter(id=taken.ask.turn_id).update(
+        state="running", heartbeat_at=old, usage=None, answer="ab"
+    )
+    sweep.turns_sweep()
+    usage = Turn.objects.get(id=taken.ask.turn_id).usage
+    booked = taken.named("usage")[0]
+    assert usage is not None
+    for name in ("input_tokens", "output_tokens", "estimated", "price"):
+        assert usage[name] == booked[name]
+    assert LedgerEntry.objects.count() == 1
