@@ -108,6 +108,8 @@ def _product(supervisor: Supervisor, options: Options, plan: Plan, settings: Map
     product_start(supervisor, product)
     made = first_run(supervisor)
     secrets = first_run_keep(options.layout, plan.secrets, made)
+    if made.get("notes"):
+        supervisor.say(made["notes"])
     if made.get("admin_password"):
         supervisor.say(
             f"administrator: {secrets.admin_email}, password (shown once): {secrets.admin_password}"

@@ -85,7 +85,7 @@ def services(data: Path) -> dict[str, str]:
         **os.environ,
         "TESSERA_DATA": str(data),
         "INFERENCE_URL": f"http://127.0.0.1:{UPSTREAM_PORT}/v1",
-        "INFERENCE_KIND": "openai",
+        "INFERENCE_KIND": "openai-compatible",
         "INFERENCE_MODEL": "bench",
         "INFERENCE_SLOTS": "1000",
         "EMBEDDING_URL": f"http://127.0.0.1:{UPSTREAM_PORT}/v1",
