@@ -20,6 +20,7 @@ pytestmark = pytest.mark.django_db
 
 HELLO = [{"role": "user", "content": "Say hello."}]
 CHAT = "/v1/chat/completions"
+NOBODYS = "01890000-0000-7000-8000-000000000000"
 
 
 @pytest.fixture
@@ -166,7 +167,7 @@ def test_a_last_event_id_that_is_no_event_is_refused(
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"text": "x", "collections": [str(uuid7())]}, 404),
+        ({"text": "x", "collections": [NOBODYS]}, 404),
         ({"text": "x", "collections": [7]}, 422),
         ({"text": "a\u0000b", "collections": []}, 422),
         ({"text": "", "collections": []}, 422),
@@ -253,7 +254,7 @@ def test_what_v1_does_not_have_is_said_in_its_own_shape(
     assert response.json()["error"]["type"] == "invalid_request_error"
 
 
-@pytest.mark.parametrize("path", ["/api/v1/precount/", f"/api/v1/conversations/{uuid7()}/turns/"])
+@pytest.mark.parametrize("path", ["/api/v1/precount/", f"/api/v1/conversations/{NOBODYS}/turns/"])
 def test_another_method_on_a_stream_route_is_a_405(model: str, api_key: IssuedKey, path: str) -> None:
     response, _ = call("GET", path, Script(), key=api_key)
     error = response.json()["error"]
