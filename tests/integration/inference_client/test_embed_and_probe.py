@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import runpy
+import sys
 from typing import Any
 
 import orjson
@@ -207,3 +209,15 @@ def test_probe_from_the_command_line(capsys: pytest.CaptureFixture[str], tmp_pat
     key.write_text("secret\n")
     assert main(["probe", "http://127.0.0.1:9", "--key-file", str(key)]) == 1
     assert json.loads(capsys.readouterr().out)["reachable"] is False
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
+@pytest.mark.parametrize("module", ["inference_client", "inference_client.testing.fault_server"])
+def test_both_commands_explain_themselves(
+    module: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["x", "--help"])
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_module(module, run_name="__main__")
+    assert caught.value.code == 0
+    assert f"python -m {module}" in capsys.readouterr().out

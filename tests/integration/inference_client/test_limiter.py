@@ -120,6 +120,22 @@ def test_a_slot_that_comes_in_the_moment_of_leaving_is_passed_on() -> None:
     assert "next" in run(scene)
 
 
+def test_a_slot_is_not_given_to_one_that_is_leaving() -> None:
+    async def scene() -> list[str]:
+        stage = _Stage(1)
+        for name in ("holds", "unlucky", "next"):
+            await stage.come(name)
+        # Both happen before either has run: the holder lets go, the one in front of the line leaves.
+        stage._tasks["holds"].cancel()
+        stage._tasks["unlucky"].cancel()
+        await until(lambda: "next" in stage.order)
+        await stage.go("next")
+        assert (stage.limiter.running, stage.limiter.waiting) == (0, 0)
+        return stage.order
+
+    assert run(scene) == ["holds", "next"]
+
+
 def test_a_wait_that_is_too_long_names_position_and_expectation() -> None:
     async def scene() -> tuple[Busy, Busy]:
         stage = _Stage(1)

@@ -149,7 +149,7 @@ def test_damaged_pictures_raise_nothing_else() -> None:
 
 
 def test_a_picture_that_unfolds_into_gigabytes_is_refused_unread() -> None:
-    for side in (10_001, 20_000):
+    for side in (8_001, 10_001, 20_000):
         bomb = picture(side, 10_000, mode="1")
         with pytest.raises(InvalidRequest):
             picture_fitted(bomb, RULES["server"])

@@ -182,6 +182,11 @@ ODD: list[tuple[str, str, dict[str, float]]] = [
         {"waiting": 3, "gpu_share": 0.75},
     ),
     (
+        "nothing measured yet",
+        "tgi_request_duration_sum 0\ntgi_request_duration_count 0\n",
+        {"total_s_total": 0, "total_count_total": 0},
+    ),
+    (
         "not numbers",
         "tgi_queue_size NaN\ntgi_batch_current_size +Inf\ntgi_queue_size\ntgi_queue_size x\n",
         {},
