@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from botocore.eventstream import EventStreamBuffer, ParserError
+from botocore.eventstream import EventStreamBuffer, ParserError  # type: ignore[import-untyped]
 
 from inference_client.errors import MalformedAnswer
 from inference_client.eventstream import EventStreamDecoder, frame_bytes
