@@ -15,7 +15,13 @@ from inference_client.adapters.base import WireRequest
 from inference_client.adapters.counts import ERROR_PCT, TEXT_ONLY, count_read, count_request
 from inference_client.adapters.kinds import Kind, kind_of
 from inference_client.adapters.requests import plain
-from inference_client.errors import InferenceError
+from inference_client.errors import (
+    ContentBlocked,
+    ContextTooLong,
+    InferenceError,
+    InvalidRequest,
+    Unsupported,
+)
 from inference_client.images import picture_tokens, rule_of
 from inference_client.learned import Learned
 from inference_client.outgoing import Outgoing, answer_of
@@ -24,6 +30,8 @@ from inference_client.tokens import MESSAGE_OVERHEAD, REPLY_OVERHEAD, TokenCount
 from inference_client.types import ChatRequest, ImagePart, Server
 
 Source: TypeAlias = Literal["server", "local"]
+_OF_THE_REQUEST = (InvalidRequest, ContextTooLong, ContentBlocked, Unsupported)
+"""Refusals that tell nothing of the server: the next prompt is asked again."""
 _OWN_PCT = 3.0
 """What the frame around messages may differ by where the tokenizer is the model's own."""
 
@@ -97,6 +105,8 @@ class ServerCounter:
                 async with asyncio.timeout(self._limit_s):
                     ready = await Outgoing(wire).ready(transport, self._limit_s)
                     self._known[key] = count_read(kind, await answer_of(transport, ready, self._limit_s))
+        except _OF_THE_REQUEST:
+            return None
         except (InferenceError, TimeoutError):
             self._resting[place] = now + self._rest_s
             return None

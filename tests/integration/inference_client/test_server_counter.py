@@ -105,6 +105,14 @@ def test_a_server_that_cannot_say_is_not_waited_for_twice(script: Script) -> Non
     assert asked == in_all
 
 
+def test_a_prompt_that_is_refused_costs_the_others_nothing() -> None:
+    async def scene(counter: ServerCounter, upstream: FaultServer, server: Server) -> list[str]:
+        return [(await counter.count(server, HELLO)).source for _ in range(2)]
+
+    refusal = _json({"error": {"message": "roles must alternate", "code": 400}}, status=400)
+    assert run(scene, refusal, _json({"count": 4})) == ["local", "server"]
+
+
 def test_a_server_is_asked_again_after_its_rest() -> None:
     async def scene(counter: ServerCounter, upstream: FaultServer, server: Server) -> list[str]:
         return [(await counter.count(server, HELLO)).source for _ in range(2)]
@@ -145,12 +153,16 @@ TALKS = [
 ]  # fmt: skip
 
 
+TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
+
+
+@pytest.mark.parametrize("tools", [None, (TOOL,)], ids=["plain", "tools"])
 @pytest.mark.parametrize("texts", TALKS, ids=range(len(TALKS)))
-def test_a_real_server_counts_what_it_then_bills(texts: tuple[str, ...]) -> None:
+def test_a_real_server_counts_what_it_then_bills(texts: tuple[str, ...], tools: Any) -> None:
     roles = ("user",) if len(texts) == 1 else ("system", "user", "assistant", "user")
     messages = tuple(Message(role, text) for role, text in zip(roles, texts, strict=False))
     request = ChatRequest(
-        model=settings.INFERENCE_MODEL, messages=messages, max_output_tokens=1, temperature=0.0
+        model=settings.INFERENCE_MODEL, messages=messages, max_output_tokens=1, temperature=0.0, tools=tools
     )
     server = Server(kind="llamacpp", base_url=settings.INFERENCE_URL, api_key=settings.INFERENCE_API_KEY)
 
