@@ -47,7 +47,15 @@ def web_program(product: Product) -> Program:
     drain = f"--timeout-graceful-shutdown {_LISTENERS_SECONDS}"
     return Program(
         name="web",
-        argv=(*_PYTHON, "uvicorn", "app.asgi:application", *options.split(), *drain.split()),
+        argv=(
+            *_PYTHON,
+            "uvicorn",
+            "app.asgi:application",
+            "--lifespan",
+            "on",
+            *options.split(),
+            *drain.split(),
+        ),
         ready=lambda: http_ok(product.port, "/readyz"),
         stop_seconds=product.drain_seconds + _LISTENERS_SECONDS + 15,
         folder=REPOSITORY,
