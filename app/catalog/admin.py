@@ -11,9 +11,9 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from app.accounts.models import Level
-from app.catalog.models import Backend, Deployment
+from app.catalog.models import CAPABILITIES, Backend, Deployment, ModelRoute
 from app.catalog.probing import address_clean, on_premises
-from app.catalog.services import clearance_lower, kind_leaves
+from app.catalog.services import clearance_lower, kind_leaves, route_problem
 from app.common.admin_site import RowAdmin, RowForm, StaffOnly
 from app.common.errors import InvalidInput
 from inference_client.adapters.kinds import KINDS, kind_of
@@ -115,6 +115,13 @@ class BackendAdmin(StaffOnly, RowAdmin[Backend]):
 class DeploymentForm(RowForm[Deployment]):
     """A model of a server."""
 
+    capabilities = forms.MultipleChoiceField(
+        choices=[(name, name) for name in CAPABILITIES],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Calls that need another one are refused, naming the models that can.",
+    )
+
     class Meta:
         model = Deployment
         fields = "__all__"
@@ -127,6 +134,7 @@ class DeploymentForm(RowForm[Deployment]):
             "abort_stops_billing": "Whether the server stops, and stops charging, when a call is broken off.",
             "slots": "Calls at once; more wait in line.",
             "priority": "The highest is tried first, and the first of all is what a new conversation uses.",
+            "parameters_b": "Billions of parameters, for routes that want the smallest model that will do.",
             "tokenizer": "Counts before the call; after it the server's own count is booked.",
         }
 
@@ -165,6 +173,60 @@ class DeploymentAdmin(StaffOnly, RowAdmin[Deployment]):
             return "–"
         address = reverse("admin:billing_priceversion_changelist") + "?" + urlencode({"q": row.price_key})
         return format_html('<a href="{}">{}</a>', address, row.price_key)
+
+
+class ModelRouteForm(RowForm[ModelRoute]):
+    """A name and who answers to it; the models one a line."""
+
+    model_names = forms.CharField(
+        label="Models",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text="Public model names, one a line, the first choice first. Empty for a retired model.",
+    )
+
+    class Meta:
+        model = ModelRoute
+        fields = ("name", "model_names", "successor", "allow_dearer", "smallest", "allow_unpriced")
+        help_texts = {
+            "name": "What callers send: an alias such as auto or fast, or a model's own name to give it fallbacks.",
+            "successor": "The name is retired, and this model or alias answers in its place, saying so.",
+            "allow_dearer": "A later model may cost more than the first.",
+            "smallest": "By size instead of by order: the smallest model that can do it.",
+            "allow_unpriced": "A model without a price may stand in, for callers without a money budget.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial["model_names"] = "\n".join(self.instance.model_names)
+
+    def clean_model_names(self) -> list[str]:
+        """Lines as a list."""
+        return [line.strip() for line in self.cleaned_data["model_names"].splitlines() if line.strip()]
+
+    def clean(self) -> dict[str, Any]:
+        """What makes sense together."""
+        values = super().clean() or self.cleaned_data
+        if not self.errors and (
+            problem := route_problem(values["name"], values["model_names"], values["successor"])
+        ):
+            self.add_error(*problem)
+        return values
+
+
+@admin.register(ModelRoute)
+class ModelRouteAdmin(StaffOnly, RowAdmin[ModelRoute]):
+    """Aliases, fallbacks and successors; `manage.py route_test` tries them out."""
+
+    form = ModelRouteForm
+    list_display = ("name", "served_by", "allow_dearer", "smallest", "allow_unpriced")
+    search_fields = ("name",)
+    ordering = ("name",)
+
+    @admin.display(description="served by")
+    def served_by(self, row: ModelRoute) -> str:
+        """The models in order, or the successor."""
+        return f"retired: {row.successor}" if row.successor else ", ".join(row.model_names)
 
 
 def _kind_name(name: str) -> str:

@@ -1,10 +1,19 @@
-"""Which inference servers exist and which models they serve. Prices are billing's, not here."""
+"""Which inference servers exist, which models they serve, under which names. Prices are billing's, not here."""
 
 from django.db import models
 
 from app.accounts.models import Level
 from app.common.crypto import decrypt, encrypt
 from app.common.models import BaseModel
+
+TOOLS, IMAGES, JSON_SCHEMA = "tools", "images", "json_schema"
+CAPABILITIES = (TOOLS, IMAGES, JSON_SCHEMA)
+"""What a call may need beside text."""
+
+
+def capabilities_usual() -> list[str]:
+    """What chat models of today can do; a demonstration model can not."""
+    return [TOOLS, JSON_SCHEMA]
 
 
 class Backend(BaseModel):
@@ -58,6 +67,10 @@ class Deployment(BaseModel):
     is_demonstration = models.BooleanField(default=False)
     priority = models.IntegerField(default=0)
     """Among deployments of one public name, the higher is tried first."""
+    capabilities = models.JSONField(default=capabilities_usual, blank=True)
+    """Of `CAPABILITIES`; a call that needs another one is refused here."""
+    parameters_b = models.DecimalField(max_digits=8, decimal_places=3, null=True, blank=True)
+    """Size in billions of parameters, for routes that want the smallest model that will do; null: unknown."""
 
     class Meta:
         indexes = (models.Index(fields=["public_name", "purpose"]),)
@@ -69,3 +82,23 @@ class Deployment(BaseModel):
 
     def __str__(self) -> str:
         return f"{self.public_name} on {self.backend}"
+
+
+class ModelRoute(BaseModel):
+    """How one name is served that is not simply a model's own: an alias, a model with fallbacks, a retired model."""
+
+    name = models.CharField(max_length=100, unique=True)
+    """`auto`, `fast`, `private`, or a public model name."""
+    model_names = models.JSONField(default=list, blank=True)
+    """Public model names to try, in this order; empty for a retired model."""
+    successor = models.CharField(max_length=100, blank=True)
+    """Set: the name is retired, and this one answers in its place."""
+    allow_dearer = models.BooleanField(default=False)
+    """A later model may cost more than the first."""
+    smallest = models.BooleanField(default=False)
+    """The smallest that can do it comes first, instead of the order."""
+    allow_unpriced = models.BooleanField(default=False)
+    """A model without a price may stand in; billing refuses it all the same to whoever has a money budget."""
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,11 +1,13 @@
 """Which deployments there are, as frozen values that a turn can carry."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 from uuid import UUID
 
 from app.accounts.models import Level
-from app.catalog.models import Deployment
+from app.catalog.models import Deployment, ModelRoute
 from app.common.errors import NotFound
+from inference_client.routing import Rule, Rules
 
 _RANK = {level.value: rank for rank, level in enumerate(Level)}
 
@@ -31,6 +33,15 @@ class Target:
     leaves_premises: bool
     backend_name: str
     region: str
+    purpose: str = "chat"
+    priority: int = 0
+    capabilities: frozenset[str] = frozenset()
+    parameters_b: Decimal | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it: the model and where it runs."""
+        return f"{self.public_name} on {self.backend_name}"
 
     def cleared_for(self, level: str) -> bool:
         """Whether this deployment may see content of that privacy level."""
@@ -62,6 +73,23 @@ def targets_named(name: str, purpose: str = Deployment.Purpose.CHAT.value) -> li
     return chosen
 
 
+def rules() -> Rules:
+    """All names that are not simply a model's own."""
+    by_name: dict[str, Rule] = {}
+    successors: dict[str, str] = {}
+    for row in ModelRoute.objects.order_by("name"):
+        if row.successor:
+            successors[row.name] = row.successor
+        else:
+            by_name[row.name] = Rule(
+                models=tuple(row.model_names),
+                allow_dearer=row.allow_dearer,
+                smallest=row.smallest,
+                allow_unpriced=row.allow_unpriced,
+            )
+    return Rules(by_name=by_name, successors=successors)
+
+
 def _target(row: Deployment) -> Target:
     return Target(
         deployment_id=row.id,
@@ -81,4 +109,8 @@ def _target(row: Deployment) -> Target:
         leaves_premises=row.backend.leaves_premises,
         backend_name=row.backend.name,
         region=row.backend.region,
+        purpose=row.purpose,
+        priority=row.priority,
+        capabilities=frozenset(row.capabilities),
+        parameters_b=row.parameters_b,
     )

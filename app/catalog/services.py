@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 from django.db import transaction
 
 from app.accounts.models import Level
-from app.catalog.models import Backend, Deployment
+from app.catalog.models import Backend, Deployment, ModelRoute
 from app.catalog.probing import on_premises
+from app.common.errors import InvalidInput
 from inference_client.adapters.kinds import Kind, kind_of
 from inference_client.types import ModelFacts
 
@@ -94,6 +95,8 @@ def deployment_put(
     *, backend: Backend, upstream_model: str, purpose: str, **fields: Any
 ) -> tuple[Deployment, bool]:
     """Add a model of a server; an existing one keeps what an administrator changed. Returns (row, created)."""
+    if fields.get("is_demonstration") or purpose != Deployment.Purpose.CHAT:
+        fields.setdefault("capabilities", [])
     return Deployment.objects.get_or_create(
         backend=backend, upstream_model=upstream_model, purpose=purpose, defaults=fields
     )
@@ -141,3 +144,35 @@ def name_free(wanted: str) -> str:
     taken = set(Backend.objects.filter(name__startswith=wanted).values_list("name", flat=True))
     names = (wanted, *(f"{wanted} ({number})" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)
+
+
+def route_put(*, name: str, models: Sequence[str] = (), successor: str = "", **rules: bool) -> ModelRoute:
+    """Say how a name is served: by `models` in their order, or, a retired one, by its `successor`.
+
+    Errors: InvalidInput naming the field.
+    """
+    if problem := route_problem(name, models, successor):
+        field, words = problem
+        raise InvalidInput(words, detail={"field": field})
+    row, _ = ModelRoute.objects.update_or_create(
+        name=name, defaults={"model_names": list(models), "successor": successor, **rules}
+    )
+    return row
+
+
+def route_problem(name: str, models: Sequence[str], successor: str) -> tuple[str, str] | None:
+    """(field, what is wrong with it); None when a route makes sense."""
+    if bool(models) == bool(successor):
+        return "model_names", "A route needs either models to try, or the successor of a retired model."
+    if successor == name:
+        return "successor", "A model cannot be its own successor."
+    known = set(Deployment.objects.filter(purpose="chat").values_list("public_name", flat=True))
+    if unknown := [model for model in models if model not in known]:
+        return (
+            "model_names",
+            f"There is no model {', '.join(unknown)}; a route names models, not other routes.",
+        )
+    routes = set(ModelRoute.objects.values_list("name", flat=True))
+    if successor and successor not in known | routes:
+        return "successor", f"There is no model or route {successor}."
+    return None

@@ -15,7 +15,7 @@ from django.test import Client
 from app.accounts.models import ApiKey, Membership, Team, User
 from app.accounts.selectors import caller_by_key, caller_by_user
 from app.billing.models import Budget, BudgetWindow, LedgerEntry, PriceVersion, Reservation
-from app.catalog.models import Backend, Deployment
+from app.catalog.models import Backend, Deployment, ModelRoute
 from app.common.clock import now
 from app.common.models import uuid7
 from tests.api.admin.conftest import errors, page, post, told
@@ -24,7 +24,8 @@ from tests.factories import PASSWORD, key_make, user_make
 pytestmark = pytest.mark.django_db
 
 REGISTERED = (
-    User, Team, Membership, ApiKey, Backend, Deployment, PriceVersion, Budget, BudgetWindow, Reservation, LedgerEntry,
+    User, Team, Membership, ApiKey, Backend, Deployment, ModelRoute, PriceVersion, Budget, BudgetWindow, Reservation,
+    LedgerEntry,
 )  # fmt: skip
 READ_ONLY = (ApiKey, BudgetWindow, Reservation, LedgerEntry, PriceVersion)
 
@@ -335,3 +336,33 @@ def test_a_new_model_is_cleared_for_internal_content_unless_said(browser: Client
     row = Deployment.objects.get(public_name="m")
     assert (row.context_window, row.clearance, row.max_output_tokens) == (None, "private", 512)
     assert "?q=chat%2Fm" in browser.get(page(Deployment)).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"model_names": "m\n\n m "}, ""),
+        ({"successor": "m"}, ""),
+        ({"model_names": "m\nghost"}, "no model ghost"),
+        ({"successor": "ghost"}, "no model or route ghost"),
+        ({"successor": "old"}, "its own successor"),
+        ({"model_names": "m", "successor": "m"}, "either"),
+        ({}, "either"),
+    ],
+)
+def test_a_route_names_models_there_are_or_a_successor(
+    browser: Client, backend: Backend, fields: dict[str, str], complaint: str
+) -> None:
+    Deployment.objects.create(backend=backend, public_name="m", upstream_model="m", price_key="p")
+    answer = post(browser, page(ModelRoute, "add"), name="old", **fields)
+    if complaint:
+        assert complaint in errors(answer)
+        return
+    assert answer.status_code == 302
+    row = ModelRoute.objects.get(name="old")
+    assert (row.model_names, row.successor) == (
+        ["m", "m"] if "model_names" in fields else [],
+        fields.get("successor", ""),
+    )
+    assert "old" in browser.get(page(ModelRoute)).content.decode()
+    assert "\nm" in browser.get(page(ModelRoute, "change", row.pk)).content.decode() or row.successor
