@@ -53,6 +53,14 @@ class Breaker:
         self._trial_until = now + self._limits.trial_s
         return True
 
+    def wait_s(self, now: float) -> float:
+        """Seconds until the pause is over; 0 when there is none."""
+        return self._until - now if self.state(now) == "open" else 0.0
+
+    def undecided(self) -> None:
+        """A call ended without telling anything, such as one that its reader left: another may try."""
+        self._trial_until = None
+
     def succeeded(self) -> None:
         """A call went well."""
         self._failures = 0

@@ -21,6 +21,7 @@ from app.billing.services import bootstrap_defaults
 from app.catalog.selectors import Target, targets_named
 from app.chat import asking
 from app.common.redis_door import sync_redis
+from app.gate.health import health_forget
 from tests.factories import (
     IssuedKey,
     chat_deployment_make,
@@ -121,6 +122,7 @@ def _short_memories_are_empty() -> None:
     """What a process remembers for a second would outlive the transaction of one test."""
     for memory in (asking._cached_targets, asking._cached_named, asking._cached_team):
         memory.forget()  # type: ignore[union-attr]
+    health_forget()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The stage clock of a turn: where the time went, in milliseconds, the parts adding up to the total."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -14,13 +14,21 @@ class StageClock:
         self.first_token_at: float | None = None
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Count what happens inside as `name`; the same name again adds up."""
+    def stage(self, name: str, *, queued: Callable[[], float] | None = None) -> Iterator[None]:
+        """Count what happens inside as `name`; the same name again adds up.
+
+        Of it the seconds that `queued` tells at the end were spent in our line, and count as `gate_wait`.
+        """
         start = time.perf_counter()
         try:
             yield
         finally:
-            self._stages[name] = self._stages.get(name, 0.0) + time.perf_counter() - start
+            spent = time.perf_counter() - start
+            if queued is not None:
+                waited = min(spent, queued())
+                spent -= waited
+                self._stages["gate_wait"] = self._stages.get("gate_wait", 0.0) + waited
+            self._stages[name] = self._stages.get(name, 0.0) + spent
 
     def first_token(self) -> None:
         """Note the first token; later calls change nothing."""

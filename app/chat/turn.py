@@ -22,6 +22,7 @@ from app.common.aio import finished
 from app.common.db import run_db
 from app.common.errors import AppError
 from app.common.logs import request_id_var
+from app.gate.health import ServerResting
 from app.gate.services import Admission, reserve
 from app.gate.types import CallPlan
 from inference_client.errors import InferenceError
@@ -79,17 +80,17 @@ class Turn:
         with self.clock.stage("reserve"):
             admission = await finished(self._reserve(plan_of(self.ask, estimate), estimate))
         self.log.emit("turn", showing.turn(self.ask, estimate, admission, replayable=self.run.replayable))
-        with self.clock.stage("retrieve"):
+        with self.clock.stage("retrieve", queued=admission.waited_take):
             found = await self._retrieve(admission)
         with self.clock.stage("stitch"):
             prompt = self._stitch(estimate, found)
         if self.ask.targets[0].is_demonstration:
-            with self.clock.stage("quote"):
+            with self.clock.stage("quote", queued=admission.waited_take):
                 await self._quote(admission)
         with self.clock.stage("redact"):
             messages = prompting.outgoing(self.ask, prompt)
             sent, _ = checks.redact(messages, leaves_premises=admission.target.leaves_premises)
-        with self.clock.stage("infer"):
+        with self.clock.stage("infer", queued=admission.waited_take):
             await self._infer(admission, sent)
         with self.clock.stage("check_output"):
             checks.check_output(self.log.text)
@@ -169,7 +170,12 @@ class Turn:
 
     async def speak_without_model(self, exc: Exception) -> None:
         """When no model answers, a question still gets its passages, marked as such."""
-        if isinstance(exc, InferenceError) and self.passages and self.admission and not self.log.text:
+        if (
+            isinstance(exc, InferenceError | ServerResting)
+            and self.passages
+            and self.admission
+            and not self.log.text
+        ):
             if not self.quotes:
                 try:
                     await self._quote(self.admission)

@@ -16,6 +16,7 @@ from app.common.models import uuid7
 from app.gate.clients import lone_client
 from app.gate.services import Admission, embed_with, reserve
 from app.gate.types import CallPlan
+from inference_client.fair_queue import Lane
 from inference_client.tokens import counter
 from inference_client.types import Embeddings
 from retrieval.types import Embedded, Role
@@ -48,7 +49,12 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object) -> Embedded:
     else:
         # Ingestion runs on event loops that live for one document: a shared client would be left open behind them.
         async with lone_client():
-            answer = await embed_plain(await run_db(embedding_target), prefixed, payer=_payer(payer))
+            answer = await embed_plain(
+                await run_db(embedding_target),
+                prefixed,
+                payer=_payer(payer),
+                lane="interactive" if role == "query" else "background",
+            )
     return Embedded(
         vectors=answer.vectors,
         model=answer.served_model or settings.EMBEDDING_MODEL,
@@ -56,8 +62,10 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object) -> Embedded:
     )
 
 
-async def embed_plain(target: Target, texts: list[str], *, payer: Payer, request_id: str = "") -> Embeddings:
-    """Embed texts exactly as they are, under a reservation of their own. Errors: BudgetExhausted, PartFailed.
+async def embed_plain(
+    target: Target, texts: list[str], *, payer: Payer, request_id: str = "", lane: Lane = "interactive"
+) -> Embeddings:
+    """Embed texts exactly as they are, under a reservation of their own. Errors: BudgetExhausted, PartFailed, Busy.
 
     Booking what the call used waits for a database that is away for a while.
     """
@@ -72,7 +80,7 @@ async def embed_plain(target: Target, texts: list[str], *, payer: Payer, request
     )
     admission = await reserve(plan)
     try:
-        return await embed_with(target, texts, role="passage", attempts=admission.attempts)
+        return await embed_with(target, texts, role="passage", admission=admission, lane=lane)
     finally:
         await patiently(admission.end)
 

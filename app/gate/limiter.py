@@ -1,61 +1,93 @@
-"""How many calls a deployment gets at once. Who waits longer than half a minute is told so and sent away."""
+"""How many calls a deployment gets at once, and in which order the others wait: in turn over teams, then people."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
 
+from app.billing.types import Payer
 from app.catalog.selectors import Target
 from app.common.errors import Busy
+from inference_client.errors import Busy as LineTooLong
+from inference_client.fair_queue import Lane
+from inference_client.limiter import Limiter
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[UUID, tuple[int, Limiter]]] = WeakKeyDictionary()
+_outstanding: Counter[UUID] = Counter()
+_counting = threading.Lock()
+"""Routing reads the load from other threads, where no event loop is to be asked."""
+
+Waited = Callable[[float], None]
 
 
-class _Slots:
-    """A counting lock in order of arrival, that knows how many stand in line."""
-
-    def __init__(self, size: int) -> None:
-        self.semaphore = asyncio.Semaphore(size)
-        self.size = size
-        self.waiting = 0
-
-
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[UUID, _Slots]] = WeakKeyDictionary()
-
-
-def _slots(target: Target) -> _Slots:
+def limiter_of(target: Target) -> Limiter:
+    """This loop's limiter of a deployment, as large as its row says now."""
     known = _by_loop.setdefault(asyncio.get_running_loop(), {})
-    found = known.get(target.deployment_id)
-    if found is None or found.size != target.slots:
-        found = known[target.deployment_id] = _Slots(target.slots)
+    slots, found = known.get(target.deployment_id, (target.slots, None))
+    if found is None:
+        found = Limiter(target.slots)
+    elif slots != target.slots:
+        found.resize(target.slots)
+    known[target.deployment_id] = (target.slots, found)
     return found
 
 
+def outstanding(deployment_id: UUID) -> int:
+    """Calls of this process that run there or wait in line."""
+    return _outstanding[deployment_id]
+
+
 @asynccontextmanager
-async def slot(target: Target) -> AsyncIterator[None]:
-    """Hold one of the deployment's slots. Errors: Busy with the position after `QUEUE_WAIT_SECONDS`."""
-    longest_wait = settings.QUEUE_WAIT_SECONDS
-    slots = _slots(target)
-    if slots.semaphore.locked():
-        slots.waiting += 1
-        position = slots.waiting
-        try:
-            # Not `wait_for`, which may swallow a stop that comes together with the slot.
-            async with asyncio.timeout(longest_wait):
-                await slots.semaphore.acquire()
-        except TimeoutError as exc:
-            raise Busy(
-                f"`{target.public_name}` is busy: {position} in line, waited {longest_wait:.0f} s. "
-                "Nothing was charged; try again in a moment or choose another model.",
-                detail={"part": "chat server", "position": position, "slots": slots.size},
-                retry_after=longest_wait,
-            ) from exc
-        finally:
-            slots.waiting -= 1
-    else:
-        await slots.semaphore.acquire()
+async def slot(target: Target, *, lane: Lane, payer: Payer, waited: Waited) -> AsyncIterator[None]:
+    """Hold one of the deployment's slots; `waited` is told the seconds in line, however the wait ended.
+
+    Errors: Busy with the position and the expected wait after `QUEUE_WAIT_SECONDS`.
+    """
+    _count(target.deployment_id, 1)
     try:
-        yield
+        async with AsyncExitStack() as held:
+            began = time.perf_counter()
+            try:
+                await held.enter_async_context(
+                    limiter_of(target).slot(
+                        lane=lane,
+                        team=str(payer.team_id),
+                        person=str(payer.account_id or payer.key_id),
+                        patience_s=settings.QUEUE_WAIT_SECONDS,
+                    )
+                )
+            except LineTooLong as exc:
+                raise _busy(target, exc) from exc
+            finally:
+                waited(time.perf_counter() - began)
+            yield
     finally:
-        slots.semaphore.release()
+        _count(target.deployment_id, -1)
+
+
+def _count(deployment_id: UUID, by: int) -> None:
+    with _counting:
+        _outstanding[deployment_id] += by
+
+
+def _busy(target: Target, exc: LineTooLong) -> Busy:
+    expected = None if exc.expected_s is None else round(exc.expected_s, 1)
+    longest = settings.QUEUE_WAIT_SECONDS
+    soon = "" if expected is None else f" The line takes about {max(1, round(expected))} s now."
+    return Busy(
+        f"`{target.public_name}` is busy: number {exc.position} in line, waited {longest:.0f} s.{soon} "
+        "Nothing was charged; try again in a moment or choose another model.",
+        detail={
+            "part": "embedder" if target.purpose == "embedding" else "chat server",
+            "position": exc.position,
+            "expected_wait_s": expected,
+            "slots": target.slots,
+        },
+        retry_after=longest if expected is None else max(1.0, expected),
+    )

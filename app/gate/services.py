@@ -4,9 +4,10 @@ Everything that costs tokens passes here: chat, `/v1`, query and ingestion embed
 with `reserve`, calls are made through the `Admission` it returns, and `Admission.end` books what they used.
 """
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from app.billing import services as billing
@@ -15,11 +16,15 @@ from app.catalog.selectors import Target
 from app.common.aio import finished
 from app.common.db import run_db
 from app.common.errors import PartFailed
+from app.gate import health
 from app.gate.attempts import chat_attempt, embedding_attempt, embedding_cut, embedding_failed
 from app.gate.clients import client, server_of
+from app.gate.health import ServerResting, resting
 from app.gate.limiter import slot
 from app.gate.types import CallPlan
-from inference_client.errors import BadAuth, InferenceError, ModelMissing
+from inference_client.errors import BadAuth, InferenceError, ModelMissing, Overloaded, Throttled
+from inference_client.fair_queue import Lane
+from inference_client.retry import Retry
 from inference_client.types import (
     ChatRequest,
     Embeddings,
@@ -32,6 +37,7 @@ from inference_client.types import (
 )
 
 log = logging.getLogger(__name__)
+RETRY = Retry()
 
 
 class Admission:
@@ -47,35 +53,44 @@ class Admission:
         """The output cap as granted: always sent upstream."""
         self.finish_reason = ""
         self._settled: Settled | None = None
+        self._waited_s = 0.0
 
     async def infer(self, messages: Sequence[Message], **options: Any) -> AsyncGenerator[Event, None]:
-        """Events of the answer. While nothing has come, the next deployment is tried after a failure.
+        """Events of the answer. While nothing has come, the next deployment is tried after a failure, and in the end
+        what certainly cost nothing is sent again.
 
-        Errors: InferenceError of the last deployment tried; Busy when the line is too long.
+        Errors: InferenceError of the last deployment tried; ServerResting when all are left alone; Busy when the line
+        is too long.
         """
-        for index, target in enumerate(self.plan.targets):
-            self.target = target
-            last = index + 1 == len(self.plan.targets)
-            began = False
-            try:
-                async with slot(target), aclosing(self._call(target, messages, options)) as events:
-                    async for event in events:
-                        began = True
-                        yield event
-                return
-            except InferenceError as exc:
-                if began or last or not _worth_another(exc):
-                    raise
-                log.warning(
-                    "A deployment failed before its first token; the next one is tried.",
-                    extra={
-                        "data": {
-                            "deployment": target.public_name,
-                            "backend": target.backend_name,
-                            "error": type(exc).__name__,
-                        }
-                    },
-                )
+        targets, sendings = self.plan.targets, 1
+        while True:
+            again: dict[Target, float] = {}
+            failure: InferenceError | None = None
+            for target in targets:
+                self.target = target
+                began = False
+                try:
+                    async with (
+                        admitted(target, self),
+                        aclosing(self._call(target, messages, options)) as events,
+                    ):
+                        async for event in events:
+                            began = True
+                            yield event
+                    return
+                except ServerResting:
+                    continue
+                except InferenceError as exc:
+                    if began or not _worth_another(exc):
+                        raise
+                    failure = exc
+                    if (wait := _delay(exc, sendings)) is not None:
+                        again[target] = wait
+                    _log_failure(target, exc)
+            if not again:
+                raise failure or resting(targets)
+            await asyncio.sleep(min(again.values()))
+            targets, sendings = tuple(again), sendings + 1
 
     async def _call(
         self, target: Target, messages: Sequence[Message], options: dict[str, Any]
@@ -84,7 +99,7 @@ class Admission:
         request = ChatRequest(
             model=target.upstream_model,
             messages=tuple(messages),
-            max_output_tokens=self.output_tokens,
+            max_output_tokens=min(self.output_tokens, target.max_output_tokens),
             **options,
         )
         received: list[str] = []
@@ -96,8 +111,13 @@ class Admission:
                     for event in batch:
                         received.append(_payload(event))
                         yield event
+        except InferenceError as exc:
+            health.failed(target, exc)
+            raise
         finally:
             record = call.record
+            if record.outcome == "completed" or (record.outcome == "stopped" and received):
+                health.succeeded(target)
             self.finish_reason = record.finish_reason or ""
             self.attempts.append(
                 chat_attempt(record, target, messages, "".join(received), len(self.attempts) + 1)
@@ -110,7 +130,16 @@ class Admission:
             raise PartFailed(
                 "embedder", "No embedding server is set up; an administrator can add one.", retry_after=None
             )
-        return await embed_with(target, texts, role=role, attempts=self.attempts)
+        return await embed_with(target, texts, role=role, admission=self)
+
+    def waited(self, seconds: float) -> None:
+        """Add to the time in line."""
+        self._waited_s += seconds
+
+    def waited_take(self) -> float:
+        """Seconds in line since this was last asked."""
+        seconds, self._waited_s = self._waited_s, 0.0
+        return seconds
 
     async def end(self) -> Settled:
         """Settle what was used, or release when nothing was. Idempotent; survives cancellation of the caller."""
@@ -158,32 +187,72 @@ def hold_of(plan: CallPlan) -> Hold:
     )
 
 
+@asynccontextmanager
+async def admitted(
+    target: Target, admission: Admission, *, lane: Lane = "interactive"
+) -> AsyncIterator[None]:
+    """A slot of a server that is not left alone. Errors: `resting`'s at once; Busy after a long wait in line."""
+    # Nobody waits in line for a server that is not asked anyway; and while one waited, it may have failed.
+    if health.health_of(target).state == "open":
+        raise resting([target])
+    async with slot(target, lane=lane, payer=admission.plan.payer, waited=admission.waited):
+        if not health.admits(target):
+            raise resting([target])
+        try:
+            yield
+        finally:
+            health.undecided(target)
+
+
 async def embed_with(
-    target: Target, texts: Sequence[str], *, role: str, attempts: list[Attempt]
+    target: Target, texts: Sequence[str], *, role: str, admission: Admission, lane: Lane = "interactive"
 ) -> Embeddings:
-    """One embedding call; its attempt is appended however it ends. Errors: PartFailed naming the embedder."""
+    """One embedding call; its attempt is noted however it ends. Errors: PartFailed naming the embedder; Busy."""
     request = EmbedRequest(model=target.upstream_model, inputs=tuple(texts), input_type=role)
-    number = len(attempts) + 1
-    attempt: Attempt | None = None
-    try:
-        answer = await client().embed(server_of(target), request)
-        attempt = embedding_attempt(answer, target, texts, number)
-        return answer
-    except InferenceError as exc:
-        attempt = embedding_failed(target, type(exc).__name__, number)
-        raise PartFailed(
-            "embedder",
-            f"The embedding server failed, so documents cannot be searched now. {exc.message}",
-            code="embedder_unavailable",
-        ) from exc
-    finally:
-        # Counted only when it is needed: for a batch that takes a while.
-        attempts.append(attempt or embedding_cut(target, texts, number))
+    attempts = admission.attempts
+    async with admitted(target, admission, lane=lane):
+        number = len(attempts) + 1
+        attempt: Attempt | None = None
+        try:
+            answer = await client().embed(server_of(target), request)
+            attempt = embedding_attempt(answer, target, texts, number)
+            health.succeeded(target)
+            return answer
+        except InferenceError as exc:
+            health.failed(target, exc)
+            attempt = embedding_failed(target, type(exc).__name__, number)
+            raise PartFailed(
+                "embedder",
+                f"The embedding server failed, so documents cannot be searched now. {exc.message}",
+                code="embedder_unavailable",
+            ) from exc
+        finally:
+            # Counted only when it is needed: for a batch that takes a while.
+            attempts.append(attempt or embedding_cut(target, texts, number))
 
 
 def _worth_another(exc: InferenceError) -> bool:
     """Whether a failure is the deployment's and not the request's."""
     return exc.retryable or exc.never_sent or isinstance(exc, BadAuth | ModelMissing)
+
+
+def _delay(exc: InferenceError, sendings: int) -> float | None:
+    """Seconds to wait before sending again what never arrived or was turned away; None: it may have cost something."""
+    certain = exc.never_sent or isinstance(exc, Throttled | Overloaded)
+    return RETRY.delay(exc, sendings) if certain else None
+
+
+def _log_failure(target: Target, exc: InferenceError) -> None:
+    log.warning(
+        "A deployment failed before its first token.",
+        extra={
+            "data": {
+                "deployment": target.public_name,
+                "backend": target.backend_name,
+                "error": type(exc).__name__,
+            }
+        },
+    )
 
 
 def _payload(event: Event) -> str:

@@ -71,6 +71,22 @@ def test_late_failures_do_not_lengthen_the_pause() -> None:
     assert Breaker().state(0) == "closed"
 
 
+def test_it_tells_how_long_its_pause_lasts() -> None:
+    breaker = _broken(3)
+    assert [breaker.wait_s(now) for now in (0, 4, 10, 11)] == [10, 6, 0, 0]
+    assert _broken(2).wait_s(0) == 0
+
+
+def test_a_trial_that_told_nothing_leaves_the_way_to_the_next() -> None:
+    breaker = _broken(3)
+    assert breaker.admits(10)
+    assert not breaker.admits(11)
+    breaker.undecided()
+    assert breaker.state(11) == "half-open"
+    assert breaker.admits(11)
+    assert not breaker.admits(12)
+
+
 RETRY = Retry(attempts=3, base_s=1, cap_s=10, chance=random.Random(1))
 
 

@@ -53,7 +53,7 @@ function facts(answer) {
 const STAGES = [
   ["precount_ms", "Counting"], ["check_ms", "Checking the input"], ["reserve_ms", "Reserving the price"],
   ["retrieve_ms", "Searching"], ["stitch_ms", "Building the prompt"], ["quote_ms", "Quoting"], ["redact_ms", "Redacting"],
-  ["infer_ms", "Model"], ["check_output_ms", "Checking the output"], ["settle_ms", "Booking"], ["other_ms", "Everything else"],
+  ["gate_wait_ms", "Waiting in line"], ["infer_ms", "Model"], ["check_output_ms", "Checking the output"], ["settle_ms", "Booking"], ["other_ms", "Everything else"],
 ];
 const WORTH_SHOWING_MS = 0.5;
 
