@@ -28,6 +28,9 @@ const ENDINGS = {
   content_filter: ["The provider’s content filter ended this answer.", null],
 };
 
+/** The part that failed, where the message that follows tells what it did but not which it is. */
+const FAILED_PARTS = { chat_server_failed: "The chat server failed." };
+
 /** Notices that concern the sources stand with them; the banner of the page speaks of the demonstration model. */
 const LATER = new Set(["left_out", "history_trimmed"]);
 const SHOWN_ELSEWHERE = new Set(["demonstration_model"]);
@@ -140,9 +143,10 @@ export class AnswerView {
     const { error, finish_reason: reason, state } = this.answer;
     const retry = (words, act) => h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: () => act(this.answer) }, words));
     if (error) {
+      const part = FAILED_PARTS[error.code] ? [h("strong", {}, FAILED_PARTS[error.code]), " "] : null;
       const id = error.request_id ? h("p", { class: "muted" }, `Request ${error.request_id}`) : null;
       this.ending.replaceChildren(h("div", { class: "callout bad", role: "alert" }, icon("alert"),
-        h("div", { class: "grow" }, h("p", {}, error.message), id, retry("Try again", this.actions.again))));
+        h("div", { class: "grow" }, h("p", {}, part, error.message), id, retry("Try again", this.actions.again))));
       return;
     }
     const [words, next] = ENDINGS[reason] ?? ENDINGS[state] ?? [];
