@@ -14,7 +14,7 @@ from inference_client.images import request_fitted
 from inference_client.outgoing import Outgoing
 from inference_client.pool import Pool
 from inference_client.retry import Retry
-from inference_client.types import ChatRequest, Embeddings, EmbedRequest, Server, Timing
+from inference_client.types import ChatRequest, Embeddings, EmbedRequest, ImagePart, Message, Server, Timing
 
 MAX_EMBEDDINGS_BYTES = 512 * 1024 * 1024
 
@@ -41,7 +41,7 @@ class Client:
         """
         kind = _kind(server)
         adapter = adapter_for(kind)
-        outgoing = Outgoing(adapter.chat_request(server, kind, request))
+        outgoing = Outgoing(adapter.chat_request(server, kind, _without_bytes(request)))
         if any(map(has_picture, request.messages)):
             outgoing.fitted = lambda: adapter.chat_request(server, kind, request_fitted(request, kind))
         transport, parser = self._pool.transport(server, kind), adapter.parser(kind)
@@ -82,3 +82,17 @@ def _kind(server: Server) -> Kind:
         return kind_of(server.kind)
     except LookupError as exc:
         raise Unsupported(str(exc.args[0]), code="unknown_kind") from None
+
+
+def _without_bytes(request: ChatRequest) -> ChatRequest:
+    """`request` with empty pictures: enough to see whether it can be sent, without packing megabytes twice."""
+    if not any(map(has_picture, request.messages)):
+        return request
+    return replace(request, messages=tuple(map(_emptied, request.messages)))
+
+
+def _emptied(message: Message) -> Message:
+    if isinstance(message.content, str):
+        return message
+    parts = (replace(part, data=b"") if isinstance(part, ImagePart) else part for part in message.content)
+    return replace(message, content=tuple(parts))

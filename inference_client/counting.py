@@ -14,7 +14,7 @@ import orjson
 from inference_client.adapters.base import WireRequest
 from inference_client.adapters.counts import ERROR_PCT, TEXT_ONLY, count_read, count_request
 from inference_client.adapters.kinds import Kind, kind_of
-from inference_client.adapters.requests import plain
+from inference_client.adapters.requests import has_picture, plain
 from inference_client.errors import (
     ContentBlocked,
     ContextTooLong,
@@ -22,7 +22,7 @@ from inference_client.errors import (
     InvalidRequest,
     Unsupported,
 )
-from inference_client.images import picture_tokens, rule_of
+from inference_client.images import picture_tokens, request_fitted, rule_of
 from inference_client.learned import Learned
 from inference_client.outgoing import Outgoing, answer_of
 from inference_client.pool import Pool
@@ -80,7 +80,8 @@ class ServerCounter:
         kind = kind_of(server.kind)
         found = await self._asked(server, kind, request)
         if found is None:
-            return counted_here(request, kind, local or counter_for(request.model), learned or Learned())
+            counter = local or counter_for(request.model)
+            return await asyncio.to_thread(counted_here, request, kind, counter, learned or Learned())
         assert kind.counts_as is not None
         pictures = _pictures(request, kind) if kind.counts_as in TEXT_ONLY else 0
         total = found + pictures
@@ -98,7 +99,7 @@ class ServerCounter:
         if kind.counts_as is None or self._resting.get(place, 0.0) > now:
             return None
         try:
-            wire = count_request(server, kind, request)
+            wire = await _question(server, kind, request)
             key = _key(wire)
             if key not in self._known:
                 transport = self._pool.transport(server, kind)
@@ -114,6 +115,13 @@ class ServerCounter:
         while len(self._known) > self._remembered:
             self._known.popitem(last=False)
         return self._known[key]
+
+
+async def _question(server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
+    """What to ask. Pictures are fitted as for the call, in a thread, where the server counts them too."""
+    if kind.counts_as in TEXT_ONLY or not any(map(has_picture, request.messages)):
+        return count_request(server, kind, request)
+    return await asyncio.to_thread(lambda: count_request(server, kind, request_fitted(request, kind)))
 
 
 def counted_here(request: ChatRequest, kind: Kind, counter: TokenCounter, learned: Learned) -> Counted:

@@ -86,7 +86,8 @@ def test_pictures_are_fitted_before_they_are_sent() -> None:
 
     def asked(data: bytes) -> ChatRequest:
         content = (TextPart("?"), ImagePart(data, "image/png"))
-        return ChatRequest(model="m", messages=(Message("user", content),), max_output_tokens=9)
+        talk = (Message("user", content), Message("assistant", "A."), Message("user", "Sure?"))
+        return ChatRequest(model="m", messages=talk, max_output_tokens=9)
 
     async def scene(scene: Scene) -> tuple[int, int]:
         async with scene.client.chat(scene.server, asked(out.getvalue())) as call:
@@ -102,3 +103,14 @@ def test_pictures_are_fitted_before_they_are_sent() -> None:
         return sent.size
 
     assert run_scene(scene, script()) == (2048, 20)
+
+
+def test_pictures_that_cannot_go_are_refused_at_once() -> None:
+    content = (TextPart("?"), ImagePart(b"any", "image/png"))
+    request = ChatRequest(model="m", messages=(Message("user", content),), max_output_tokens=9)
+
+    async def scene(scene: Scene) -> None:
+        with pytest.raises(errors.Unsupported, match="pictures"):
+            scene.client.chat(scene.server, request)
+
+    run_scene(scene, script(), kind="tgi-native")

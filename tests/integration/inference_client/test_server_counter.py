@@ -1,6 +1,7 @@
 """Counts asked of a server: remembered, bounded in time, and never a failure; against a real one exact."""
 
 import asyncio
+import base64
 import io
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -132,6 +133,21 @@ def test_pictures_are_added_where_only_text_is_counted() -> None:
     found, body = run(scene, _json({"count": 100}))
     assert (found.input_tokens, found.error_pct) == (200, 50.0)
     assert body["messages"][0]["content"] == [{"type": "text", "text": "?"}]
+
+
+def test_pictures_are_fitted_where_they_are_counted_too() -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (3136, 10)).save(out, "PNG")
+    message = Message("user", (TextPart("?"), ImagePart(out.getvalue(), "image/png")))
+    request = ChatRequest(model="m", messages=(message,), max_output_tokens=1)
+
+    async def scene(counter: ServerCounter, upstream: FaultServer, server: Server) -> Any:
+        return await counter.count(server, request), upstream.seen[0].json
+
+    found, body = run(scene, _json({"input_tokens": 77}), kind="anthropic")
+    assert (found.input_tokens, found.error_pct) == (77, 5.0)
+    sent = base64.b64decode(body["messages"][0]["content"][1]["source"]["data"])
+    assert Image.open(io.BytesIO(sent)).size == (1568, 5)
 
 
 def test_kinds_without_a_route_are_counted_here() -> None:
