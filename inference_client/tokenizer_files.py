@@ -3,6 +3,7 @@
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
+from types import TracebackType
 
 from inference_client.tokens import TokenCounter, TokenizerFileError
 
@@ -26,13 +27,8 @@ def _loaded(path: Path, changed: int) -> TokenCounter:
         raise TokenizerFileError(
             "Counting with a tokenizer file needs the package tokenizers. Install requirements/embedded.txt."
         ) from None
-    text = path.read_bytes().decode("utf-8", "replace")
-    try:
-        tokenizer = library.Tokenizer.from_str(text)
-    except Exception as exc:
-        raise TokenizerFileError(
-            f"The file {path.name} is not a tokenizer of the form tokenizer.json. Take the one beside the model."
-        ) from exc
+    with _Readable(path):
+        tokenizer = library.Tokenizer.from_str(path.read_bytes().decode("utf-8", "replace"))
 
     def count(text: str) -> int:
         # Half a character cannot cross into the library.
@@ -45,3 +41,22 @@ def _loaded(path: Path, changed: int) -> TokenCounter:
         return str(tokenizer.decode(tokens, skip_special_tokens=False))
 
     return TokenCounter(f"file:{path.name}", count, decode, own_file=True)
+
+
+class _Readable:
+    """Tells of a file that is no tokenizer. The package raises bare Exception for it, and only that is caught."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if exc_type is Exception:
+            raise TokenizerFileError(
+                f"The file {self._path.name} is not a tokenizer of the form tokenizer.json. "
+                "Take the one beside the model."
+            ) from exc

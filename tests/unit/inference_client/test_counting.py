@@ -214,7 +214,13 @@ def test_a_models_own_file_counts_exactly(tmp_path: Path) -> None:
 def test_files_that_are_none_are_named(tmp_path: Path) -> None:
     wrong = tmp_path / "notes.json"
     wrong.write_text(json.dumps({"a": 1}))
-    for path, words in ((wrong, "notes.json"), (tmp_path / "gone.json", "cannot be read")):
+    half = tmp_path / "half.json"
+    half.write_bytes(_file(tmp_path).read_bytes()[:300])
+    for path, words in (
+        (wrong, "notes.json"),
+        (half, "half.json"),
+        (tmp_path / "gone.json", "cannot be read"),
+    ):
         with pytest.raises(TokenizerFileError, match=words):
             counter_from_file(path)
 

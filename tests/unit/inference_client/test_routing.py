@@ -103,6 +103,15 @@ def test_a_fallback_never_goes_to_a_dearer_model_by_itself() -> None:
     assert decision.notices == ()
 
 
+@pytest.mark.parametrize("trouble", [{"health": "down"}, {"breaker_open": True}])
+def test_not_even_when_the_first_choice_does_not_answer(trouble: dict[str, Any]) -> None:
+    own = candidate("own", size=Decimal(7), **trouble)
+    decision = route(NEED, [DEAR, own], _rules())
+    assert decision.chosen == ()
+    assert decision.refused["dear"] == "is dearer than own"
+    assert names(route(NEED, [DEAR, own], _rules(allow_dearer=True))) == ["dear"]
+
+
 def test_unless_its_rule_says_so() -> None:
     assert names(route(NEED, [DEAR, CHEAP, EQUAL, OWN], _rules(allow_dearer=True))) == [
         "own",
