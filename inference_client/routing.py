@@ -96,6 +96,8 @@ class Decision:
     """The outcome, fit to be stored with the turn and to be shown."""
 
     need: Need
+    wanted: str
+    """The name that was asked for, or what answers for it since it retired."""
     chosen: tuple[Candidate, ...]
     """First choice and fallbacks, in the order to try; empty when nobody can serve."""
     refused: Mapping[str, str]
@@ -118,26 +120,33 @@ class Decision:
         return lines
 
 
+def rule_of(model: str, rules: Rules) -> tuple[str, Rule]:
+    """(the name that answers for `model` now, how it is served)."""
+    wanted = _successor(model, rules, [])
+    return wanted, rules.by_name.get(wanted, Rule(models=(wanted,)))
+
+
 def route(need: Need, candidates: Sequence[Candidate], rules: Rules = Rules()) -> Decision:
     """Decide. The same values always give the same decision."""
     notices: list[str] = []
     wanted = _successor(need.model, rules, notices)
-    rule = rules.by_name.get(wanted, Rule(models=(wanted,)))
-    able: list[Candidate] = []
+    _, rule = rule_of(wanted, rules)
+    fit: list[Candidate] = []
     refused: dict[str, str] = {}
     for candidate in candidates:
         if candidate.model not in rule.models:
             continue
         reason = _reason_against(candidate, need, rule)
         if reason is None:
-            able.append(candidate)
+            fit.append(candidate)
         else:
             refused[candidate.name] = reason
-    able.sort(key=lambda candidate: _order(candidate, need, rule))
-    kept = able if rule.allow_dearer else _not_dearer(able, need, refused)
+    fit.sort(key=lambda candidate: _order(candidate, need, rule))
+    kept = fit if rule.allow_dearer else _not_dearer(fit, need, refused)
+    kept = _answering(kept, refused)
     if kept and wanted in rule.models and kept[0].model != wanted:
         notices.append(f"{wanted} cannot answer now; {kept[0].model} answers in its place.")
-    return Decision(need=need, chosen=tuple(kept), refused=refused, notices=tuple(notices))
+    return Decision(need=need, wanted=wanted, chosen=tuple(kept), refused=refused, notices=tuple(notices))
 
 
 def _successor(model: str, rules: Rules, notices: list[str]) -> str:
@@ -151,7 +160,7 @@ def _successor(model: str, rules: Rules, notices: list[str]) -> str:
 
 
 def _reason_against(candidate: Candidate, need: Need, rule: Rule) -> str | None:
-    """Why `candidate` cannot or may not serve `need`."""
+    """Why `candidate` cannot or may not serve `need`, however well its server is."""
     missing = need.capabilities - candidate.capabilities
     window, cap = candidate.context_window, candidate.max_output_tokens
     total = need.input_tokens + need.output_tokens
@@ -168,10 +177,21 @@ def _reason_against(candidate: Candidate, need: Need, rule: Rule) -> str | None:
             f"writes at most {cap} tokens, {need.output_tokens} are wanted",
         ),
         (candidate.cost(need) is None and not rule.allow_unpriced, "has no price"),
-        (candidate.health == "down", "is down"),
-        (candidate.breaker_open, "failed several times just now"),
     )
     return next((reason for applies, reason in checks if applies), None)
+
+
+def _answering(fit: Sequence[Candidate], refused: dict[str, str]) -> list[Candidate]:
+    """`fit` without those whose server does not answer now."""
+    kept: list[Candidate] = []
+    for candidate in fit:
+        if candidate.health == "down":
+            refused[candidate.name] = "is down"
+        elif candidate.breaker_open:
+            refused[candidate.name] = "failed several times just now"
+        else:
+            kept.append(candidate)
+    return kept
 
 
 def _order(candidate: Candidate, need: Need, rule: Rule) -> tuple[object, ...]:
@@ -190,14 +210,14 @@ def _order(candidate: Candidate, need: Need, rule: Rule) -> tuple[object, ...]:
     )
 
 
-def _not_dearer(able: Sequence[Candidate], need: Need, refused: dict[str, str]) -> list[Candidate]:
-    """`able` without fallbacks of another model that cost more than the first choice."""
-    if not able:
+def _not_dearer(fit: Sequence[Candidate], need: Need, refused: dict[str, str]) -> list[Candidate]:
+    """`fit` without other models that cost more than the first choice, whether that one answers now or not."""
+    if not fit:
         return []
-    first = able[0]
+    first = fit[0]
     limit = first.cost(need)
     kept: list[Candidate] = []
-    for candidate in able:
+    for candidate in fit:
         cost = candidate.cost(need)
         dearer = limit is None or cost is None or cost > limit
         if candidate.model != first.model and dearer:

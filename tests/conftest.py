@@ -22,6 +22,7 @@ from app.catalog.selectors import Target, targets_named
 from app.chat import asking
 from app.common.redis_door import sync_redis
 from app.gate.health import health_forget
+from app.gate.routing import memories_forget
 from tests.factories import (
     IssuedKey,
     chat_deployment_make,
@@ -123,6 +124,7 @@ def _short_memories_are_empty() -> None:
     for memory in (asking._cached_targets, asking._cached_named, asking._cached_team):
         memory.forget()  # type: ignore[union-attr]
     health_forget()
+    memories_forget()
 
 
 @pytest.fixture

@@ -1,27 +1,31 @@
 """From a door's request to an `Ask`: who may ask what of whom, and what goes along. Reads only."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import connection
 
 from app.accounts.models import Team
 from app.accounts.selectors import Caller, team_get
-from app.catalog.models import Deployment
+from app.catalog.models import IMAGES, JSON_SCHEMA, TOOLS, Deployment
 from app.catalog.selectors import Target, highest_level, targets, targets_named
 from app.chat.models import Turn
-from app.chat.precount import Pair
-from app.chat.prompting import last_question
+from app.chat.precount import DEFAULT_OUTPUT_TOKENS, Pair
+from app.chat.prompting import last_question, words_of
 from app.chat.selectors import conversation_get
 from app.chat.types import Ask, Options
 from app.common.cache import remembered
 from app.common.errors import NotAllowed, NotFound, PartFailed
-from inference_client.types import Message
+from app.gate.routing import Routed, Wish, choices, decide
+from inference_client.types import ImagePart, Message
 from retrieval import selectors as documents
 from retrieval.models import Collection
 from retrieval.types import Viewer
 
 NO_OPTIONS = Options()
+CHARACTERS_PER_TOKEN = 5
+"""Rather too many, so that routing leaves nobody out whose window the count would find large enough."""
 NEWEST = "newest"
 """As `parent`: continue the branch that was written last."""
 
@@ -51,13 +55,16 @@ def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
     )
     level = highest_level(conversation.level, team.level, *(c.level for c in chosen))
     parent_id, history = _branch(conversation.id, parent)
+    wish = _wish(model or conversation.model, level, team.id, [text], max_output_tokens)
+    route = _routed(caller, wish)
     return Ask(
         turn_id=turn_id,
         request_id=request_id,
         caller=caller,
         team_id=team.id,
         team_name=team.name,
-        targets=_targets(caller, model or conversation.model, level),
+        targets=route.targets,
+        route=route,
         embedding=_embedding(level) if chosen else None,
         question=text,
         history=history,
@@ -86,13 +93,16 @@ def ask_with_messages(  # noqa: PLR0913 - what a door may say about a question
     caller.require_spender(team.id)
     chosen = _collections(caller, collections) if collections else []
     level = highest_level(team.level, *(c.level for c in chosen))
+    wish = _wish(model, level, team.id, [words_of(message) for message in messages], max_output_tokens)
+    route = _routed(caller, replace(wish, capabilities=_needed(messages, options)))
     return Ask(
         turn_id=turn_id,
         request_id=request_id,
         caller=caller,
         team_id=team.id,
         team_name=team.name,
-        targets=_targets(caller, model, level),
+        targets=route.targets,
+        route=route,
         embedding=_embedding(level) if chosen else None,
         question=last_question(messages),
         messages=messages,
@@ -132,13 +142,15 @@ def ask_draft(  # noqa: PLR0913 - what a door may say about a question
     team = team_get(payer_id)
     chosen = _collections(caller, collections or ())
     level = highest_level(team.level, *(c.level for c in chosen))
+    route = _routed(caller, _wish(model or "", level, team.id, [text], None))
     return Ask(
         turn_id=turn_id,
         request_id=request_id,
         caller=caller,
         team_id=team.id,
         team_name=team.name,
-        targets=_targets(caller, model or "", level),
+        targets=route.targets,
+        route=route,
         embedding=_embedding(level) if chosen else None,
         question=text,
         collections=tuple(c.id for c in chosen),
@@ -148,24 +160,48 @@ def ask_draft(  # noqa: PLR0913 - what a door may say about a question
 
 
 def models_for(caller: Caller) -> list[Target]:
-    """One deployment for each public chat model that this caller may use, the preferred first."""
-    seen: dict[str, Target] = {}
-    for target in _cached_targets(Deployment.Purpose.CHAT.value):
-        if caller.models_allowed is None or target.public_name in caller.models_allowed:
-            seen.setdefault(target.public_name, target)
-    return list(seen.values())
+    """One deployment for each name that this caller may use: models, the preferred first, then aliases."""
+    return [
+        target
+        for target in choices()
+        if caller.models_allowed is None or target.public_name in caller.models_allowed
+    ]
 
 
-def _targets(caller: Caller, model: str, level: str) -> tuple[Target, ...]:
-    if not model:
+def _wish(model: str, level: str, team_id: UUID, texts: Sequence[str], max_output_tokens: int | None) -> Wish:
+    return Wish(
+        model=model,
+        level=level,
+        team_id=team_id,
+        input_tokens=sum(map(len, texts)) // CHARACTERS_PER_TOKEN,
+        output_tokens=max_output_tokens or DEFAULT_OUTPUT_TOKENS,
+    )
+
+
+def _needed(messages: Sequence[Message], options: Options) -> frozenset[str]:
+    """What a model must be able to do besides text."""
+    pictures = any(
+        isinstance(part, ImagePart)
+        for message in messages
+        if not isinstance(message.content, str)
+        for part in message.content
+    )
+    schema = (options.response_format or {}).get("type") == "json_schema"
+    wanted = ((TOOLS, bool(options.tools)), (IMAGES, pictures), (JSON_SCHEMA, schema))
+    return frozenset(name for name, needed in wanted if needed)
+
+
+def _routed(caller: Caller, wish: Wish) -> Routed:
+    """Who may answer. A key's models bind the name that is asked for, whoever answers to it."""
+    if not wish.model:
         usable = models_for(caller)
         if not usable:
             raise PartFailed(
                 "chat server", "No model is set up yet. An administrator can connect one.", retry_after=None
             )
-        model = usable[0].public_name
-    _require_model(caller, model)
-    return _cleared(_cached_named(model), level)
+        wish = replace(wish, model=usable[0].public_name)
+    _require_model(caller, wish.model)
+    return decide(wish)
 
 
 def embedding_named(caller: Caller, model: str) -> Target:

@@ -60,6 +60,8 @@ class Turn(BaseModel):
     reservation_id = models.UUIDField(null=True)
     level = models.CharField(max_length=10, choices=Level, default=Level.PUBLIC)
     estimate = models.JSONField(default=dict)
+    route = models.JSONField(null=True, blank=True)
+    """Why this deployment: the name asked for, the deployments in order, and a line of reason for each."""
     notices = models.JSONField(default=list)
     quotes = models.JSONField(default=list)
     usage = models.JSONField(null=True, blank=True)

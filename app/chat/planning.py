@@ -1,6 +1,7 @@
 """From an `Ask` to what is counted and held: the pre-count and the plan of the call."""
 
 import asyncio
+from dataclasses import replace
 from hashlib import blake2b
 
 import orjson
@@ -8,7 +9,7 @@ import orjson
 from app.billing.types import Payer
 from app.catalog.selectors import Target
 from app.chat import checks, precount
-from app.chat.precount import Accuracy, Estimate
+from app.chat.precount import Accuracy, ContextTooLong, Estimate
 from app.chat.prompting import last_user, system_of, words_of
 from app.chat.types import Ask
 from app.common.models import uuid7
@@ -49,11 +50,37 @@ def accuracy_of(target: Target) -> Accuracy:
     return EXACT if counter(target.tokenizer).exact_for(target.upstream_model) else ESTIMATED
 
 
-async def estimate_aside(ask: Ask) -> Estimate:
-    """`estimate_of` for the event loop: long texts are counted in a thread."""
+async def fitted_aside(ask: Ask) -> tuple[Ask, Estimate]:
+    """`fitted` for the event loop: long texts are counted in a thread."""
     size = len(ask.question) + sum(len(pair.question) + len(pair.answer) for pair in ask.history)
     size += sum(len(words_of(message)) for message in ask.messages or ())
-    return estimate_of(ask) if size <= _LONG else await asyncio.to_thread(estimate_of, ask)
+    return fitted(ask) if size <= _LONG else await asyncio.to_thread(fitted, ask)
+
+
+def fitted(ask: Ask) -> tuple[Ask, Estimate]:
+    """The pre-count, and the ask with those deployments only whose windows hold what was counted.
+
+    When the first choice's window is too small, the route is asked again with the count. Errors: ContextTooLong.
+    """
+    try:
+        estimate = estimate_of(ask)
+    except ContextTooLong as exc:
+        needed = exc.detail["input_tokens"]
+        route = ask.route.refitted(input_tokens=needed) if ask.route else None
+        if route is None or not route.targets or not _larger(route.targets[0], ask.targets[0]):
+            raise
+        return fitted(replace(ask, route=route, targets=route.targets))
+    first, *others = ask.targets
+    whole = estimate.held_input + estimate.max_output_tokens
+    return replace(ask, targets=(first, *(t for t in others if _holds(t, whole)))), estimate
+
+
+def _larger(one: Target, other: Target) -> bool:
+    return other.context_window is not None and _holds(one, other.context_window + 1)
+
+
+def _holds(target: Target, tokens: int) -> bool:
+    return target.context_window is None or target.context_window >= tokens
 
 
 def estimate_of(ask: Ask) -> Estimate:

@@ -9,7 +9,7 @@ from app.billing.pricing import dearest as dearest_tiers
 from app.billing.pricing import for_display, hold_amount
 from app.billing.selectors import limits_remaining, price_current
 from app.billing.types import LimitState
-from app.chat.planning import estimate_of, payer_of
+from app.chat.planning import fitted, payer_of
 from app.chat.precount import Estimate
 from app.chat.types import Ask
 from app.common.money import money
@@ -19,7 +19,7 @@ EXPECTED_OUTPUT_TOKENS = 200
 
 def verdict_of(ask: Ask) -> dict[str, Any]:
     """The body of `precount/` for a draft. Errors: ContextTooLong with both numbers."""
-    estimate = estimate_of(ask)
+    ask, estimate = fitted(ask)
     low, expected, high = _prices(ask, estimate)
     limits = limits_remaining(payer_of(ask))
     return {
@@ -32,7 +32,7 @@ def verdict_of(ask: Ask) -> dict[str, Any]:
             "high": money(high, settings.CURRENCY),
         },
         "time": None,
-        "notices": list(estimate.notices),
+        "notices": [*(ask.route.notices if ask.route else ()), *estimate.notices],
         "limits": [limit.as_detail() for limit in limits],
         "verdict": _verdict(estimate, low, high, limits),
     }

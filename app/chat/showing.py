@@ -45,7 +45,7 @@ _NOT_REPLAYABLE: Mapping[str, Any] = {
 
 def turn(ask: Ask, estimate: Estimate, admission: Admission, *, replayable: bool) -> dict[str, Any]:
     """Body of the `turn` event: who pays, what was counted, and what the reader should know beforehand."""
-    notices: list[Mapping[str, Any]] = list(estimate.notices)
+    notices: list[Mapping[str, Any]] = [*(ask.route.notices if ask.route else ()), *estimate.notices]
     if admission.held.shrunk:
         notices.append(
             {
@@ -173,6 +173,7 @@ def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[
         usage=usage_shown,
         timing=figures,
         deployment_id=taken.admission.target.deployment_id,
+        model=taken.admission.target.public_name,
         passages=taken.passages,
         cited=frozenset(marks.cited) if marks else frozenset(),
     )

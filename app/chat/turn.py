@@ -13,7 +13,7 @@ from contextlib import aclosing
 
 from app.chat import checks, prompting, showing
 from app.chat.clock import StageClock
-from app.chat.planning import estimate_aside, plan_of
+from app.chat.planning import fitted_aside, plan_of
 from app.chat.precount import Estimate
 from app.chat.runs import Run, Stopped
 from app.chat.turn_rows import persist, turn_close, turn_open
@@ -23,6 +23,7 @@ from app.common.db import run_db
 from app.common.errors import AppError
 from app.common.logs import request_id_var
 from app.gate.health import ServerResting
+from app.gate.routing import fallback_notice
 from app.gate.services import Admission, reserve
 from app.gate.types import CallPlan
 from inference_client.errors import InferenceError
@@ -74,7 +75,8 @@ class Turn:
     async def answer(self) -> None:
         """Everything up to the model's last word."""
         with self.clock.stage("precount"):
-            estimate = self.estimate = await estimate_aside(self.ask)
+            self.ask, estimate = await fitted_aside(self.ask)
+            self.estimate = estimate
         with self.clock.stage("check"):
             checks.check_input(self.ask.question)
         with self.clock.stage("reserve"):
@@ -89,7 +91,9 @@ class Turn:
                 await self._quote(admission)
         with self.clock.stage("redact"):
             messages = prompting.outgoing(self.ask, prompt)
-            sent, _ = checks.redact(messages, leaves_premises=admission.target.leaves_premises)
+            sent, _ = checks.redact(
+                messages, leaves_premises=any(t.leaves_premises for t in admission.plan.targets)
+            )
         with self.clock.stage("infer", queued=admission.waited_take):
             await self._infer(admission, sent)
         with self.clock.stage("check_output"):
@@ -159,6 +163,8 @@ class Turn:
             async for event in events:
                 if self.clock.first_token_at is None:
                     self.clock.first_token()
+                    if admission.target.public_name != self.ask.model:
+                        self.log.emit("notice", fallback_notice(self.ask.model, admission.target.public_name))
                     self.log.emit("status", {"phase": "generating"})
                 match event:
                     case TextDelta(text=text):

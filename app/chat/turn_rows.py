@@ -53,6 +53,7 @@ def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
         reservation_id=plan.reservation_id,
         level=ask.level,
         estimate=estimate.public(),
+        route=ask.route.as_json() if ask.route else None,
         started_at=moment,
         heartbeat_at=moment,
     )
@@ -77,7 +78,7 @@ def _conversation_touch(conversation_id: UUID, ask: Ask) -> None:
     lower = [level for level in Level.values if level != ask.level == highest_level(level, ask.level)]
     level = Case(When(level__in=lower, then=Value(ask.level)), default=F("level"))
     Conversation.objects.filter(id=conversation_id).update(
-        updated_at=now(), title=title, model=ask.model, level=level
+        updated_at=now(), title=title, model=ask.model_chosen, level=level
     )
 
 
@@ -97,6 +98,7 @@ def turn_close(row: ClosedTurn) -> None:
         "usage": dict(row.usage),
         "timing": dict(row.timing),
         "deployment_id": row.deployment_id,
+        "model": row.model,
         "ended_at": now(),
     }
     if not row.passages:

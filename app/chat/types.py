@@ -9,6 +9,7 @@ from app.accounts.selectors import Caller
 from app.catalog.selectors import Target
 from app.chat.precount import Pair
 from app.common.errors import AppError
+from app.gate.routing import Routed
 from inference_client.types import Message
 from retrieval.types import Passage
 
@@ -44,6 +45,8 @@ class Ask:
     team_name: str
     targets: tuple[Target, ...]
     """Deployments that may answer, in order of preference."""
+    route: Routed | None = None
+    """How they were chosen."""
     question: str
     history: tuple[Pair, ...] = ()
     collections: tuple[UUID, ...] = ()
@@ -66,6 +69,11 @@ class Ask:
     @property
     def model(self) -> str:
         return self.targets[0].public_name
+
+    @property
+    def model_chosen(self) -> str:
+        """The name that the next question of the conversation goes to: an alias stays one."""
+        return self.route.name if self.route else self.model
 
     @property
     def search_text(self) -> str:
@@ -139,5 +147,7 @@ class ClosedTurn:
     usage: Mapping[str, Any]
     timing: Mapping[str, Any]
     deployment_id: UUID
+    model: str
+    """Whose answer it is."""
     passages: tuple[Passage, ...]
     cited: frozenset[int]

@@ -107,6 +107,9 @@ class TurnOutput(serializers.Serializer[Any]):
     parent_id = serializers.UUIDField(allow_null=True)
     state = serializers.ChoiceField(choices=TurnState.values)
     estimate = serializers.DictField(help_text="As the pre-count gave it.")
+    route = serializers.DictField(
+        allow_null=True, help_text="Why this deployment: the name asked for, the order, a reason for each."
+    )
     question = MessageOutput()
     answer = MessageOutput()
 
@@ -123,7 +126,7 @@ class TurnView(APIView):
         caller.require_scope("read")
         turn = turn_get(caller, turn_id)
         answer, question = messages_of(caller, [turn])
-        names = ("id", "conversation_id", "parent_id", "state", "estimate")
+        names = ("id", "conversation_id", "parent_id", "state", "estimate", "route")
         shown = {name: getattr(turn, name) for name in names}
         return Response(TurnOutput(shown | {"question": question, "answer": answer}).data)
 
