@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tools.house import tree_of
+
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -43,7 +45,7 @@ def _read_names() -> set[str]:
     """Every variable that a setting or `env.PROCESS` reads by name."""
     names = set()
     for path in _sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path.read_text(encoding="utf-8"))):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                 continue
             owner = ast.unparse(node.func.value)
@@ -76,7 +78,7 @@ def test_one_file_reads_the_environment() -> None:
     entry = {"app/asgi.py", "app/celery.py"}
     readers = set()
     for path in _sources():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path.read_text(encoding="utf-8"))
         found = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         if found & {"os.environ", "os.getenv", "os.environb"}:
             readers.add(str(path.relative_to(ROOT)))

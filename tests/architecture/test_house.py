@@ -120,7 +120,9 @@ def _words_logged(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def _private_in_logs(text: str, name: str) -> list[str]:
     return [
-        f"{name}:{line} {word}" for line, word in _words_logged(ast.parse(text)) if word.lower() in PRIVATE
+        f"{name}:{line} {word}"
+        for line, word in _words_logged(house.tree_of(text))
+        if word.lower() in PRIVATE
     ]
 
 
