@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 
 from app.billing.models import Reservation, UsageAttempt
 from app.billing.types import Payer
-from app.catalog.models import Deployment
+from app.catalog.models import Backend, Deployment
 from app.catalog.selectors import Target, targets
 from app.chat.models import Turn
 from app.common.errors import AppError, PartFailed
@@ -18,8 +18,9 @@ from app.common.models import uuid7
 from app.gate import health
 from app.gate import services as gate
 from app.gate.clients import client_close
-from app.gate.embedding import embed_plain
+from app.gate.embedding import embed, embed_plain, embedding_target
 from app.gate.health import ServerResting
+from app.gate.limiter import outstanding
 from app.gate.services import Admission, reserve
 from app.gate.types import CallPlan
 from inference_client.breaker import Breaker, BreakerLimits
@@ -229,3 +230,66 @@ def test_a_dead_embedder_is_left_alone_too(servers: None, team: Any) -> None:
 
     assert "is left alone" in told(story)[-1]
     assert UsageAttempt.objects.filter(kind="embedding").count() == LIMIT
+
+
+def test_two_teams_take_turns_at_a_server_with_one_slot(chat: Target, team: Any, caller: Any) -> None:
+    teams = {"greedy": Payer(team_id=team.id), "other": Payer(team_id=None)}
+
+    async def story(server: FaultServer) -> tuple[list[str], list[bool]]:
+        target = replace(at(chat, f"{server.url}/v1"), slots=1)
+
+        async def call(name: str) -> bool:
+            plan = CallPlan(
+                reservation_id=uuid7(),
+                payer=teams[name],
+                kind="chat",
+                targets=(target,),
+                input_tokens=50,
+                output_tokens=20,
+            )
+            admission = await reserve(plan)
+            lined_up.append(name)
+            async for _ in admission.infer([Message(role="user", content=name)]):
+                pass
+            await admission.end()
+            return admission.waited_take() > 0
+
+        lined_up: list[str] = []
+        calls = []
+        for name in ("greedy", "greedy", "greedy", "other"):
+            before = len(lined_up)
+            calls.append(asyncio.ensure_future(call(name)))
+            await until(lambda before=before: len(lined_up) > before)
+        waited = await asyncio.gather(*calls)
+        return [seen.json["messages"][0]["content"] for seen in server.seen], list(waited)
+
+    first = replace(said("ok"), wait_s=0.5)
+    served, waited = told(story, first, said("ok"))
+    assert served == ["greedy", "greedy", "other", "greedy"]
+    assert all(waited[1:])
+
+
+def test_ingestion_leaves_the_embedders_last_slot_to_questions(servers: None, team: Any) -> None:
+    row = Deployment.objects.select_related("backend").get(purpose="embedding")
+    row.slots = 2
+    row.save()
+
+    async def story(server: FaultServer) -> list[str]:
+        await sync_to_async(Backend.objects.filter(pk=row.backend_id).update)(
+            kind="openai", base_url=f"{server.url}/v1"
+        )
+        batches = [
+            asyncio.ensure_future(embed([f"batch{n}"], role="passage", payer={"team_id": team.id}))
+            for n in range(2)
+        ]
+        await until(lambda: outstanding(row.id) == 2 and len(server.seen) == 1)
+        target = await sync_to_async(embedding_target)()
+        await embed_plain(target, ["question"], payer=Payer(team_id=team.id))
+        texts = [seen.json["input"][0] for seen in server.seen]
+        for batch in batches:
+            batch.cancel()
+        await asyncio.wait(batches)
+        return texts
+
+    texts = told(story, Script(wait_s=30), Script())
+    assert [text.rpartition(" ")[2][:5] for text in texts] == ["batch", "quest"]
