@@ -16,6 +16,7 @@ from app.catalog.probing import address_clean, on_premises
 from app.catalog.services import clearance_lower, kind_leaves, route_problem
 from app.common.admin_site import RowAdmin, RowForm, StaffOnly
 from app.common.errors import InvalidInput
+from inference_client.adapters.kind import Kind
 from inference_client.adapters.kinds import KINDS, kind_of
 from inference_client.tokens import counter
 
@@ -26,11 +27,16 @@ _WHERE = (
 )
 
 
+def _kind_label(row: Kind) -> str:
+    """What is proved by recordings only says so."""
+    return f"{row.title} ({row.name}){'' if row.grade == 'supported' else ' – experimental'}"
+
+
 class BackendForm(RowForm[Backend]):
     """A server. Fields that are no columns as they are: the address, the key, and where it stands."""
 
     kind = forms.ChoiceField(
-        choices=[(row.name, f"{row.title} ({row.name})") for row in KINDS.values()],
+        choices=[(row.name, _kind_label(row)) for row in KINDS.values()],
         initial="openai-compatible",
     )
     address = forms.CharField(
@@ -46,7 +52,7 @@ class BackendForm(RowForm[Backend]):
 
     class Meta:
         model = Backend
-        fields = ("name", "kind", "region", "enabled")
+        fields = ("name", "kind", "region", "options", "enabled")
         help_texts = {
             "enabled": "The server that the settings name is switched on at every start; to hide its models, switch "
             "those off."
@@ -88,7 +94,18 @@ class BackendAdmin(StaffOnly, RowAdmin[Backend]):
 
     can_delete = False
     form = BackendForm
-    fields = ("name", "kind", "address", "key", "forget_key", "where", "region", "enabled", "has_key")
+    fields = (
+        "name",
+        "kind",
+        "address",
+        "key",
+        "forget_key",
+        "where",
+        "region",
+        "options",
+        "enabled",
+        "has_key",
+    )
     readonly_fields = ("has_key",)
     list_display = ("name", "kind", "base_url", "region", "leaves_premises", "has_key", "enabled")
     list_filter = ("enabled", "leaves_premises")

@@ -26,6 +26,8 @@ class Backend(BaseModel):
     secret = models.TextField(blank=True, editable=False)
     """The server's key, encrypted; empty when it wants none."""
     region = models.CharField(max_length=60, blank=True)
+    options = models.JSONField(default=dict, blank=True)
+    """What its kind wants to know beside address and key, such as an API version; names in `Kind.options`."""
     leaves_premises = models.BooleanField(default=False)
     enabled = models.BooleanField(default=True)
 

@@ -1,7 +1,9 @@
 """Which deployments there are, as frozen values that a turn can carry."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from app.accounts.models import Level
@@ -37,6 +39,8 @@ class Target:
     priority: int = 0
     capabilities: frozenset[str] = frozenset()
     parameters_b: Decimal | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What the server's kind wants to know beside its address and key."""
 
     @property
     def name(self) -> str:
@@ -113,4 +117,5 @@ def _target(row: Deployment) -> Target:
         priority=row.priority,
         capabilities=frozenset(row.capabilities),
         parameters_b=row.parameters_b,
+        options=row.backend.options,
     )

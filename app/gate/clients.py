@@ -53,4 +53,5 @@ def server_of(target: Target) -> Server:
         base_url=target.base_url,
         api_key=target.api_key or None,
         abort_stops_billing=target.abort_stops_billing,
+        options=target.options,
     )
