@@ -7,6 +7,7 @@ database and a test database of its own, and the last run to leave takes the sta
 """
 
 import fcntl
+import gc
 import os
 from collections.abc import Generator, Sequence
 from urllib.parse import urlsplit
@@ -27,6 +28,16 @@ SEATS = range(1, 16)
 def seat() -> int:
     """The number of this process among all that share the stack."""
     return int(os.environ["TESSERA_TEST_SEAT"])
+
+
+# While pytest rewrites test modules, a finalizer that runs in the middle of a syntax tree can end the whole
+# run: CPython 3.11.7 then miscounts the tree's depth and raises a SystemError (CPython gh-106905).
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """All modules are loaded: collect again."""
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
