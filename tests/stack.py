@@ -68,8 +68,8 @@ class Stack:
             if not self.answers():
                 self._start()
 
-    def leave(self) -> None:
-        """Take it down unless somebody else still uses it, or it was started to be kept."""
+    def leave(self) -> bool:
+        """Take it down unless somebody else still uses it, or it was started to be kept. Whether it went down."""
         assert self._users is not None
         with self._alone():
             try:

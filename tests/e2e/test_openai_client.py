@@ -60,7 +60,9 @@ def test_a_streamed_answer_with_usage(client: openai.OpenAI, live: Live, model: 
 
 
 def test_a_usage_chunk_is_sent_only_when_asked_for(client: openai.OpenAI, live: Live, model: str) -> None:
-    chunks: list[Any] = list(client.chat.completions.create(model=model, messages=QUESTION, max_tokens=8, stream=True))
+    chunks: list[Any] = list(
+        client.chat.completions.create(model=model, messages=QUESTION, max_tokens=8, stream=True)
+    )
     assert all(c.usage is None for c in chunks)
     assert all(c.choices for c in chunks)
     assert booked(live, chunks[0].id)[1] > 0
