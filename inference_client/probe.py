@@ -43,10 +43,12 @@ class _Probe:
 
     async def facts(self) -> ServerFacts:
         models_at = api_url(self._server, GENERIC, "/models")
-        roots = ("/health", "/version", "/api/version", "/props", "/info", "/metrics")
+        roots = ("/health", "/version", "/api/version", "/props", "/info", "/metrics", "/v2")
         asked = (models_at, *(root_url(self._server, path) for path in roots))
-        models, health, version, ollama, props, info, metrics = await asyncio.gather(*map(self._ask, asked))
-        answers = (models, health, version, ollama, props, info, metrics)
+        answers = await asyncio.gather(*map(self._ask, asked))
+        models, health, version, ollama, props, info, metrics, kserve = answers
+        if _is_triton(kserve):
+            return await self._triton(kserve)
         if all(answer is None for answer in answers):
             return ServerFacts(
                 base_url=self._server.base_url, kind=None, reachable=False, problem=self._problem
@@ -67,13 +69,32 @@ class _Probe:
             problem=self._problem,
         )
 
-    async def _ask(self, url: str) -> Answer | None:
+    async def _triton(self, about: Answer | None) -> ServerFacts:
+        """Triton, which tells all of itself below `/v2`, its figures apart: they are on a port of their own."""
+        index_at, ready_at = (
+            root_url(self._server, f"/v2{path}") for path in ("/repository/index", "/health/ready")
+        )
+        index, ready = await asyncio.gather(self._ask(index_at, "POST"), self._ask(ready_at))
+        names = dict.fromkeys(
+            name for row in _list(index) if row.get("state") == "READY" and (name := text_of(row.get("name")))
+        )
+        return ServerFacts(
+            base_url=self._server.base_url,
+            kind="triton-vllm",
+            reachable=True,
+            healthy=None if ready is None else ready[0] == 200,
+            version=_version(about),
+            models=tuple(ModelFacts(name=name) for name in names),
+            problem=self._problem,
+        )
+
+    async def _ask(self, url: str, method: str = "GET") -> Answer | None:
         """(status, body), or None where nothing answers."""
         headers = {"accept": "*/*", **auth_headers(self._server, GENERIC)}
         try:
             async with asyncio.timeout(self._limit_s):
                 status, _, body = await self._transport.fetch(
-                    "GET", url, headers=headers, connect_s=self._limit_s, max_bytes=_MAX_BYTES
+                    method, url, headers=headers, connect_s=self._limit_s, max_bytes=_MAX_BYTES
                 )
         except TimeoutError:
             self._problem = (
@@ -105,6 +126,11 @@ def _kind(
     if "model_id" in _object(info) and "max_total_tokens" in _object(info):
         return kind_of("tgi-v1")
     return kind_of("vllm") if _ok(version) and _version(version) else GENERIC
+
+
+def _is_triton(about: Answer | None) -> bool:
+    """By an extension only Triton has; the name in its answer can be set."""
+    return "schedule_policy" in items(_object(about).get("extensions"))
 
 
 def _models(answer: Answer | None) -> tuple[ModelFacts, ...]:
@@ -143,12 +169,18 @@ def _rows(answer: Answer | None) -> list[Mapping[str, Any]]:
 
 
 def _object(answer: Answer | None) -> Mapping[str, Any]:
-    if not _ok(answer):
-        return {}
+    return obj(_json(answer))
+
+
+def _list(answer: Answer | None) -> list[Mapping[str, Any]]:
+    return [obj(row) for row in items(_json(answer))]
+
+
+def _json(answer: Answer | None) -> object:
     try:
-        return obj(orjson.loads(answer[1]))
+        return orjson.loads(answer[1]) if _ok(answer) else None
     except orjson.JSONDecodeError:
-        return {}
+        return None
 
 
 def _ok(answer: Answer | None) -> TypeGuard[Answer]:

@@ -133,10 +133,12 @@ def failure(
     status: int, headers: Mapping[str, str], body: bytes, *, now: datetime | None = None
 ) -> InferenceError:
     """The error behind a refused call; `headers` have lower-case names. Never raises."""
+    text = body[:MAX_ERROR_BYTES]
     try:
-        value: object = orjson.loads(body[:MAX_ERROR_BYTES])
+        # Triton refuses a streamed request with one server-sent event.
+        value: object = orjson.loads(text.removeprefix(b"data:"))
     except orjson.JSONDecodeError:
-        value = body[:MAX_ERROR_BYTES].decode("utf-8", "replace")
+        value = text.decode("utf-8", "replace")
     return from_value(value, status=status, headers=headers, now=now)
 
 

@@ -65,6 +65,8 @@ TENSORS: Mapping[str, Mapping[str, Any]] = {
 """By backend: our field to the model's tensor, the tensor that takes all `sampling` as one text, and what is
 `always` sent. A server's option `tensors` may be such a map."""
 _SAMPLING = ("max_output_tokens", "temperature", "top_p", "seed", "stop")
+_AS_THEY_ARE = ":@!$&'()*+,;="
+"""What may stand in a path. Triton never decodes a model's name, so the name goes out as it is."""
 
 
 class TgiParser(SseParser):
@@ -111,14 +113,24 @@ class TgiParser(SseParser):
 
 
 class TritonParser(SseParser):
-    """Reads `/generate_stream` of Triton. Output numbers are per event and added, input numbers repeat."""
+    """Reads `/generate_stream` of Triton. Output numbers are per event and added, input numbers repeat.
+
+    The vLLM backend writes Python's word `None` as the finish reason of every event but the last.
+    """
 
     def __init__(self, kind: Kind | None = None) -> None:
         super().__init__()
         self._usage: dict[str, Any] = {}
+        self._answered = False
+        self._tells_reasons = False
 
     def usage(self, precount: int | None = None) -> Usage:
         return usage_read(self._usage, TRITON, precount=precount)
+
+    def _flush(self, out: list[Event]) -> None:
+        super()._flush(out)
+        # Many models tell no reason, and there is no end mark: then the proper end of the body is the end.
+        self.ended = self.ended or (self._answered and not self._tells_reasons)
 
     def _on_event(self, event: SseEvent, out: list[Event]) -> None:
         self._whole(json_object(event.data), out)
@@ -129,7 +141,10 @@ class TritonParser(SseParser):
         if text := text_of(answer.get("text_output")):
             out.append(TextDelta(text))
         self.served_model = text_of(answer.get("model_name")) or self.served_model
-        self.finish_raw = text_of(answer.get("finish_reason")) or self.finish_raw
+        self._answered = self._answered or "text_output" in answer
+        if reason := text_of(answer.get("finish_reason")):
+            self._tells_reasons = True
+            self.finish_raw = reason if reason != "None" else self.finish_raw
         inp, more = number(answer.get("num_input_tokens")), number(answer.get("num_output_tokens"))
         if inp is not None:
             self._usage["num_input_tokens"] = inp
@@ -196,7 +211,7 @@ class Triton(_PromptAdapter):
         template = option(server, kind, "template", request.model)
         prompt = {tensors["prompt"]: prompt_text(request.messages, template)}
         body = {**request.extra, **tensors.get("always", {}), **sampling, **prompt}
-        url = model_url(server, kind, kind.chat_path, request.model)
+        url = model_url(server, kind, kind.chat_path, request.model, safe=_AS_THEY_ARE)
         return post(server, kind, url, body, accept="text/event-stream")
 
     def parser(self, kind: Kind) -> TritonParser:

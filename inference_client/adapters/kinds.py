@@ -49,9 +49,9 @@ def root_url(server: Server, path: str) -> str:
     return base.removesuffix(_version(base)) + path
 
 
-def model_url(server: Server, kind: Kind, path: str, model: str) -> str:
-    """`path` below the server's root, with the model's name in it."""
-    return root_url(server, _filled(server, kind, path, model))
+def model_url(server: Server, kind: Kind, path: str, model: str, *, safe: str = "") -> str:
+    """`path` below the server's root, with the model's name in it; characters in `safe` are not encoded."""
+    return root_url(server, _filled(server, kind, path, model, safe))
 
 
 def option(server: Server, kind: Kind, name: str, model: str = "") -> Any:
@@ -74,12 +74,12 @@ def auth_headers(server: Server, kind: Kind) -> dict[str, str]:
     return headers
 
 
-def _filled(server: Server, kind: Kind, path: str, model: str) -> str:
+def _filled(server: Server, kind: Kind, path: str, model: str, safe: str = "") -> str:
     """`path` with its places filled. A name may hold `/` and `:`, so it becomes one encoded piece."""
 
     def value(place: re.Match[str]) -> str:
         name = place.group(1)
-        return quote(model if name == "model" else str(option(server, kind, name, model)), safe="")
+        return quote(model if name == "model" else str(option(server, kind, name, model)), safe=safe)
 
     return _PLACE.sub(value, path)
 

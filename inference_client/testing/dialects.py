@@ -192,7 +192,7 @@ def triton_pieces(answer: Answer) -> Iterator[bytes]:
         last = number == len(answer.words)
         told = {"num_input_tokens": answer.input_tokens, "num_output_tokens": 1 + (extra if last else 0)}
         row = {"model_name": MODEL, "model_version": "1", "text_output": word}
-        reason = {"finish_reason": answer.finish} if last else {}
+        reason = {"finish_reason": answer.finish if last else "None"}
         yield _sse({**row, **(told if answer.usage != "none" else {}), **reason})
 
 

@@ -13,7 +13,7 @@ from inference_client import errors
 from inference_client.__main__ import main
 from inference_client.probe import probe
 from inference_client.testing.fault_server import FaultServer, Script
-from inference_client.types import EmbedRequest, ServerFacts, Timeouts
+from inference_client.types import EmbedRequest, ModelFacts, ServerFacts, Timeouts
 from tests.integration.inference_client.scenes import Scene, run_scene
 
 REQUEST = EmbedRequest(model="e", inputs=("one", "three words here"), input_type="query", dimensions=4)
@@ -166,6 +166,24 @@ PAGES: list[tuple[str, dict[str, Script], dict[str, Any]]] = [
         {"/info": _json({"model_id": "m", "max_total_tokens": 2048, "version": "3"})},
         {"version": "3"},
     ),
+    (
+        "triton-vllm",
+        {
+            "/v2": _json(
+                {"name": "mine", "version": "2.51.0", "extensions": ["sequence", "schedule_policy"]}
+            ),
+            "/v2/health/ready": Script(body=(b"",), content_type="text/plain"),
+            "/v2/repository/index": _json(
+                [
+                    {"name": "tiny", "version": "1", "state": "READY"},
+                    {"name": "b", "state": "UNAVAILABLE"},
+                    {"name": "c"},
+                ]
+            ),
+        },
+        {"healthy": True, "version": "2.51.0", "models": (ModelFacts(name="tiny"),), "problem": None},
+    ),
+    ("openai-compatible", {"/v2": _json({"name": "mlserver", "extensions": []})}, {"models": ()}),
     ("openai-compatible", {"/v1/models": Script(body=(b"not json",))}, {"models": ()}),
     ("openai-compatible", {"/v1/models": _json({"error": {}}, status=401)}, {"models": ()}),
     ("vllm", {"/version": _json({"version": "1"})}, {}),

@@ -130,7 +130,7 @@ def test_tgi_by_its_openai_routes() -> None:
 
 def test_triton_with_the_vllm_backend() -> None:
     wire, body = sent("triton-vllm", **FULL)
-    assert wire.url == "http://h:1/v2/models/m%2Fx%3A1/generate_stream"
+    assert wire.url == "http://h:1/v2/models/m%2Fx:1/generate_stream"
     sampling = orjson.loads(body.pop("sampling_parameters"))
     assert sampling == {"max_tokens": 50, "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["a", "b"]}
     assert body == {
