@@ -51,7 +51,8 @@ export function focus() {
 
 /** Say what went wrong right where the text is. `retry` repeats the sending. */
 export function showProblem(error, retry = null) {
-  const actions = retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, "Try again")) : null;
+  // The same words would be refused for their form once more; they have to be changed first.
+  const actions = retry && error.status !== 422 ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, "Try again")) : null;
   problem.replaceChildren(h("div", { class: error.status === 402 || error.status === 429 ? "callout warn" : "callout bad" },
     icon("alert"), h("div", { class: "grow" }, h("p", {}, error.message), limitLine(error), actions)));
   problem.hidden = false;

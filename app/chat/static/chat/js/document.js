@@ -97,7 +97,9 @@ async function drawPages(item, look, box) {
 
 function reveal(look) {
   const target = document.getElementById("passage") ?? (look.page ? document.getElementById(`page-${look.page}`) : null);
-  target?.scrollIntoView({ block: target.id === "passage" ? "center" : "start" });
+  // A passage longer than the screen is shown from its beginning, not from its middle.
+  const short = target?.getBoundingClientRect().height < window.innerHeight / 2;
+  target?.scrollIntoView({ block: target.id === "passage" && short ? "center" : "start" });
   if (target?.id === "passage") target.focus({ preventScroll: true });
 }
 

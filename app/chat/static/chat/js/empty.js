@@ -5,7 +5,7 @@ import { state } from "./state.js";
 function suggestion(actions) {
   const handbook = state.collections.find((item) => /handbook|tessera/i.test(item.name));
   if (!handbook || !state.choice.collections.includes(handbook.id)) return null;
-  const words = "How does Tessera make sure that a spending limit holds?";
+  const words = "What happens when a budget is used up?";
   return h("p", {}, h("button", { type: "button", class: "suggestion", onclick: () => actions.suggest(words) }, h("span", { class: "muted" }, `Try the ${handbook.name}: `), words));
 }
 

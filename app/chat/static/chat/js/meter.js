@@ -96,7 +96,7 @@ function drawParts(estimate) {
 
 function quiet(words) {
   line.className = "meter-line";
-  line.replaceChildren(h("span", {}, words));
+  line.replaceChildren(h("span", { title: words }, words));
   parts.hidden = true;
   toggle.hidden = true;
   toggle.setAttribute("aria-expanded", "false");

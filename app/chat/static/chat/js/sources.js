@@ -16,25 +16,37 @@ function link(source) {
   return `/documents/${source.document_id}/${page}${marked}`;
 }
 
-/** A passage in paragraphs: lines that were only wrapped in the file are joined, short ones (lists, verses) stay. */
-function paragraphs(text) {
-  return text.split(/\n\s*\n/).map((block) => h("p", {}, block.replace(/(\S[^\n]{59,})\n(?=\S)/g, "$1 ")));
+/** A pattern for any of the quoted sentences, whose line breaks were joined. */
+function anyOf(quotes) {
+  const one = (text) => text.trim().split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("\\s+");
+  return quotes.length ? new RegExp(`(${quotes.map(one).join("|")})`) : null;
 }
 
-function passage(source) {
+/** A passage in paragraphs: lines that were only wrapped in the file are joined, short ones (lists, verses) stay. */
+function paragraphs(text, quotes) {
+  const quoted = anyOf(quotes);
+  return text.split(/\n\s*\n/).map((block) => {
+    const words = block.replace(/(\S[^\n]{59,})\n(?=\S)/g, "$1 ");
+    // Splitting by a pattern in brackets leaves what it matched at the odd places.
+    return h("p", {}, quoted ? words.split(quoted).map((part, i) => (i % 2 ? h("mark", {}, part) : part)) : words);
+  });
+}
+
+function passage(source, quotes) {
   const where = [source.page ? `Page ${source.page}` : null, source.heading].filter(Boolean).join(" · ");
   const warnings = source.warnings ?? [];
   return h("li", { class: "source", id: `source-${source.n}`, tabindex: "-1" },
     h("div", { class: "source-head" }, h("span", { class: "cite plain" }, String(source.n)),
       h("div", {}, h("p", { class: "source-title" }, source.title || "A source you can no longer open"), where ? h("p", { class: "muted small" }, where) : null)),
     warnings.map((words) => h("p", { class: "small warn" }, words)),
-    source.text ? h("blockquote", { class: "passage", dir: "auto" }, paragraphs(source.text))
+    source.text ? h("blockquote", { class: "passage", dir: "auto" },
+        paragraphs(source.text, quotes.filter((quote) => quote.n === source.n).map((quote) => quote.text)))
       : h("p", { class: "muted small" }, source.readable === false ? "You may no longer read this document, so its passage is not shown." : "The text of this passage was removed."),
     source.readable === false ? null : h("a", { class: "small", href: link(source), target: "_blank", rel: "noopener" }, source.page ? `Open page ${source.page}` : "Open the document"));
 }
 
-function list(title, sources) {
-  return sources.length ? [h("h3", { class: "source-group" }, title), h("ol", {}, sources.map(passage))] : [];
+function list(title, sources, quotes) {
+  return sources.length ? [h("h3", { class: "source-group" }, title), h("ol", {}, sources.map((source) => passage(source, quotes)))] : [];
 }
 
 function frame(...content) {
@@ -53,7 +65,7 @@ async function withText(answer) {
 
 function draw(answer) {
   const { cited, sent } = splitSources(answer);
-  frame(...list("Cited in the answer", cited), ...list(cited.length ? "Also sent to the model" : "Sent to the model", sent));
+  frame(...list("Cited in the answer", cited, answer.quotes), ...list(cited.length ? "Also sent to the model" : "Sent to the model", sent, answer.quotes));
 }
 
 function reveal(n) {
@@ -61,6 +73,8 @@ function reveal(n) {
   panel.querySelectorAll(".source.current").forEach((item) => item.classList.remove("current"));
   target?.classList.toggle("current", n !== null);
   target?.scrollIntoView({ block: "nearest" });
+  // In a long passage the quoted sentence may stand below what fits.
+  if (n !== null) target?.querySelector("mark")?.scrollIntoView({ block: "nearest" });
   target?.focus({ preventScroll: true });
 }
 
