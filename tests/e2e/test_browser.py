@@ -86,6 +86,7 @@ def check_source(person: Person, fact: str) -> None:
     source = page.locator("#source-1")
     expect(source).to_be_focused()
     expect(source.locator(".passage")).to_contain_text(fact)
+    expect(page.locator("#sources mark").first).to_be_visible()
     link = source.get_by_role("link", name="Open page")
     number = link.inner_text().removeprefix("Open page ")
     expect(source).to_contain_text(f"Page {number}")
