@@ -162,6 +162,11 @@ class ContextTooLong(Refused):
                 f"The prompt has {input_tokens} tokens, and the model's context window holds "
                 f"{context_window}. Shorten it, or choose a larger model."
             )
+        elif message is None and context_window is not None:
+            message = (
+                f"The prompt does not fit the model's context window of {context_window} tokens. Shorten it, or "
+                "choose a larger model."
+            )
         super().__init__(message, upstream=upstream, code=code, status=status)
 
 

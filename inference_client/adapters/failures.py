@@ -218,7 +218,9 @@ def _sizes(problem: Problem) -> tuple[int | None, int | None]:
         return problem.input_tokens, problem.context_window
     turned = _LIMIT_THEN_PROMPT.search(problem.message)
     if turned:
-        return int(turned[2]), int(turned[1])
+        # vLLM stops counting where the window ends: "at least 1025" says nothing of a prompt's length.
+        least = "at least" in turned[0].lower()
+        return None if least else int(turned[2]), int(turned[1])
     found = next((match for match in (rx.search(problem.message) for rx in _NUMBERS) if match), None)
     return (int(found[1]), int(found[2])) if found else (None, None)
 
