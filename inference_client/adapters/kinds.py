@@ -38,9 +38,13 @@ def kind_of(name: str) -> Kind:
 
 
 def api_url(server: Server, kind: Kind, path: str, model: str = "") -> str:
-    """`path` below the server's API root, which may be given with or without its version (`/v1`)."""
+    """`path` below the server's API root, which may be given with or without its version.
+
+    A version in the middle counts too: `…/v1beta/openai`, `…/v1/projects/p/locations/l/publishers/google`.
+    """
     base = server.base_url.rstrip("/")
-    return f"{base}{'' if _version(base) else kind.version_path}{_filled(server, kind, path, model)}"
+    versioned = any(_version(part) for part in base.partition("://")[2].split("/")[1:])
+    return f"{base}{'' if versioned else kind.version_path}{_filled(server, kind, path, model)}"
 
 
 def root_url(server: Server, path: str) -> str:

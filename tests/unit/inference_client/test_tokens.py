@@ -80,6 +80,7 @@ class _Package:
         (gzip.compress(b"aGk= 0\n"), "not the published one"),
         (gzip.compress(b"aGk= 0\n")[:-4], "missing or unreadable"),
     ],
+    ids=["missing", "no gzip", "other ranks", "cut short"],
 )
 def test_a_file_that_is_missing_or_changed_is_a_clear_message(
     content: bytes | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
