@@ -149,5 +149,5 @@ def _left_out(passages: Sequence[Passage], chosen: Sequence[Passage], dropped: i
         said.append(f"{dropped} earlier {'question' if dropped == 1 else 'questions'} with their answers")
     more = len(passages) - len(chosen)
     if more:
-        said.append(f"{more} more {'passage' if more == 1 else 'passages'} that were found")
+        said.append(f"{more} more {'passage that was' if more == 1 else 'passages that were'} found")
     return tuple(said)

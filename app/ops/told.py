@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 
@@ -19,7 +20,8 @@ class ToldCommand(BaseCommand):
             raise CommandError(exc.message) from exc
         except OperationalError as exc:
             raise CommandError(
-                "The database does not answer. Start everything with `make run`, then try again."
+                f"The database does not answer. These are the settings of {settings.DATA_DIR}: start it with `make run`, "
+                "or name the data directory that runs with TESSERA_DATA=…, then try again."
             ) from exc
 
     def act(self, **options: Any) -> None:

@@ -51,12 +51,16 @@ class Command(ToldCommand):
                 )
             if created or document.status != "ready":
                 document_ingest(document.id)
+        except FileNotFoundError:
+            self.stderr.write(f"failed  {path}: There is no such file.")
+            return False
         except (OSError, RetrievalError) as exc:
             self.stderr.write(f"failed  {path.name}: {getattr(exc, 'message', exc)}")
             return False
         document = Document.objects.get(id=document.id)
         if document.status != "ready":
-            self.stderr.write(f"{document.status}  {path.name}: {document.error}")
+            reason = (document.error or {}).get("message", "it is not ready yet")
+            self.stderr.write(f"{document.status}  {path.name}: {reason}")
             return False
         self.stdout.write(f"ready   {path.name}{'' if created else ' (already there)'}")
         return True
@@ -65,10 +69,13 @@ class Command(ToldCommand):
 def _files(paths: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
-        if not path.exists():
-            raise CommandError(f"There is no {path}.")
-        found += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        found += sorted(p for p in path.rglob("*") if _wanted(p, path)) if path.is_dir() else [path]
     return found
+
+
+def _wanted(path: Path, folder: Path) -> bool:
+    """A file of a folder, and not one that hides."""
+    return path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _person(email: str | None) -> User:

@@ -108,10 +108,14 @@ export function giveBack(question) {
   if (!box.value.trim()) setText(question.text);
 }
 
+// Somebody may begin to type before the scripts are there; that text is theirs.
+let typedBefore = box.value;
+
 export function restoreDraft() {
   endEdit();
   clearProblem();
-  setText(recall(draftKey(), ""), { focus: false });
+  setText(typedBefore || recall(draftKey(), ""), { focus: false });
+  typedBefore = "";
 }
 
 function lastQuestion() {
