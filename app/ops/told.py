@@ -20,8 +20,8 @@ class ToldCommand(BaseCommand):
             raise CommandError(exc.message) from exc
         except OperationalError as exc:
             raise CommandError(
-                f"The database does not answer. These are the settings of {settings.DATA_DIR}: start it with `make run`, "
-                "or name the data directory that runs with TESSERA_DATA=…, then try again."
+                f"The database does not answer. These are the settings of {settings.DATA_DIR}: start it with "
+                "`make run`, or name the data directory that runs with TESSERA_DATA=…, then try again."
             ) from exc
 
     def act(self, **options: Any) -> None:
