@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from app.accounts.models import Team, User
 from app.billing.models import LedgerEntry
-from app.billing.services import price_set, reservation_hold, reservation_settle
+from app.billing.services import bootstrap_defaults, price_set, reservation_hold, reservation_settle
 from app.billing.types import Attempt, Buckets, Hold, Payer, Rate
 from app.catalog.models import Backend
 from app.common.models import uuid7
@@ -37,6 +37,8 @@ def browser(client: Client, staff: User) -> Client:
 @pytest.fixture
 def booked(user: User, team: Team) -> LedgerEntry:
     """A call of `user` that `team` paid: 1000 tokens in, 10 out, 0.000104 EUR."""
+    # A test that commits takes the migrations' default limits away with it.
+    bootstrap_defaults()
     rates = (Rate(component="input", price=Decimal("0.10")), Rate(component="output", price=Decimal("0.40")))
     price_set(price_key="chat/m", rates=rates, approved_by="tests")
     payer = Payer(team_id=team.id, account_id=user.account_id)
