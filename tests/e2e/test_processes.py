@@ -68,7 +68,8 @@ def test_a_stop_at_another_process_ends_the_turn_and_keeps_its_text(live: Live) 
 
 def test_many_streams_over_several_processes_are_each_complete(live: Live) -> None:
     """Field fault A21: with several workers chunks land on the wrong process and are lost."""
-    urls = [live.run["url"].rstrip("/"), *(live.another_web() for _ in range(3))]
+    # Processes that let a call wait long: fifty at once on a small machine's few slots are a queue, not a fault.
+    urls = [live.another_web() for _ in range(4)]
     done: list[tuple[str, Stream]] = []
     lock = threading.Lock()
 
@@ -90,7 +91,9 @@ def test_many_streams_over_several_processes_are_each_complete(live: Live) -> No
     assert len(done) == 50
     for turn, whole in done:
         row = live.turn_row(turn)
-        assert (whole.names[-1], row["state"], whole.text) == ("done", "done", row["answer"])
+        assert (whole.names[-1], row["state"], whole.text) == ("done", "done", row["answer"]), whole.events[
+            -1
+        ]
         entries = live.sql(
             "SELECT count(*) FROM billing_ledgerentry WHERE reservation_id = %s", row["reservation_id"]
         )
