@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 
+from app.accounts.models import User
 from app.common.errors import AppError
 from retrieval.errors import RetrievalError
 
@@ -27,3 +28,14 @@ class ToldCommand(BaseCommand):
     def act(self, **options: Any) -> None:
         """What the command does."""
         raise NotImplementedError
+
+
+def person_named(email: str | None, *, to: str) -> User:
+    """The active person with this e-mail, or the first administrator. Errors: CommandError when there is none."""
+    people = User.objects.filter(is_active=True).order_by("id")
+    user = people.filter(email=email.lower()).first() if email else people.filter(is_staff=True).first()
+    if user is None:
+        raise CommandError(
+            f"Nobody to {to} as: run `manage.py first_run`, or give --as with somebody's e-mail."
+        )
+    return user

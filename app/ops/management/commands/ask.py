@@ -7,8 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from app.accounts.models import User
-from app.accounts.selectors import Caller, caller_by_user
+from app.accounts.selectors import caller_by_user
 from app.chat.asking import ask_in_conversation
 from app.chat.events import TurnEvent
 from app.chat.heartbeat import beat
@@ -19,7 +18,7 @@ from app.chat.types import Ask
 from app.common.models import uuid7
 from app.common.redis_door import redis_close
 from app.gate.clients import client_close
-from app.ops.told import ToldCommand
+from app.ops.told import ToldCommand, person_named
 from retrieval.selectors import collection_named, collections_readable
 from retrieval.types import Viewer
 
@@ -94,7 +93,7 @@ class Command(ToldCommand):
 
 
 def _gather(options: dict[str, Any]) -> Ask:
-    caller = _caller(options["email"])
+    caller = caller_by_user(person_named(options["email"], to="ask"))
     viewer = Viewer(caller.principals)
     chosen = [collection_named(viewer, name) for name in options["collection"]] or list(
         collections_readable(viewer)
@@ -111,13 +110,3 @@ def _gather(options: dict[str, Any]) -> Ask:
         model=options["model"],
         collections=[c.id for c in chosen],
     )
-
-
-def _caller(email: str | None) -> Caller:
-    people = User.objects.filter(is_active=True).order_by("id")
-    user = people.filter(email=email.lower()).first() if email else people.filter(is_staff=True).first()
-    if user is None:
-        raise CommandError(
-            "Nobody to ask as: run `manage.py first_run`, or give --as with somebody's e-mail."
-        )
-    return caller_by_user(user)

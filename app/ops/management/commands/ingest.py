@@ -5,9 +5,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from app.accounts.models import User
 from app.accounts.selectors import caller_by_user
-from app.ops.told import ToldCommand
+from app.ops.told import ToldCommand, person_named
 from retrieval.errors import RetrievalError
 from retrieval.models import Collection, Document
 from retrieval.selectors import collection_named
@@ -28,7 +27,7 @@ class Command(ToldCommand):
         )
 
     def act(self, **options: Any) -> None:
-        user = _person(options["email"])
+        user = person_named(options["email"], to="upload")
         caller = caller_by_user(user)
         principal = f"user:{user.id}"
         try:
@@ -76,13 +75,3 @@ def _files(paths: list[Path]) -> list[Path]:
 def _wanted(path: Path, folder: Path) -> bool:
     """A file of a folder, and not one that hides."""
     return path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-
-
-def _person(email: str | None) -> User:
-    people = User.objects.filter(is_active=True).order_by("id")
-    user = people.filter(email=email.lower()).first() if email else people.filter(is_staff=True).first()
-    if user is None:
-        raise CommandError(
-            "Nobody to upload as: run `manage.py first_run`, or give --as with somebody's e-mail."
-        )
-    return user
