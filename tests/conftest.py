@@ -1,5 +1,6 @@
 """Fixtures for everyone. The services are real; see `tests.services_plugin`."""
 
+import fcntl
 import ipaddress
 import os
 import shutil
@@ -158,6 +159,20 @@ def live_stack(live_data: Path) -> Iterator[dict[str, Any]]:
     finally:
         if stack.leave():
             shutil.rmtree(live_data, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _live_stack_is_whole(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Workers share the running product; a test marked `live(alone=True)` breaks a part of it, so has it alone."""
+    if "live_stack" not in request.fixturenames:
+        yield
+        return
+    mark = request.node.get_closest_marker("live")
+    path: Path = request.getfixturevalue("live_data")
+    with (path / "whole.lock").open("a") as handle:
+        alone = mark is not None and mark.kwargs.get("alone")
+        fcntl.flock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture(scope="session")

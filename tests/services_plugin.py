@@ -57,7 +57,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: Sequence[st
 def pytest_configure(config: pytest.Config) -> None:
     """Markers beside those of the project file."""
     config.addinivalue_line(
-        "markers", "live: needs the whole product running beside the tests (`live_stack`)"
+        "markers", "live(alone=False): needs the whole product (`live_stack`); alone when it breaks a part"
     )
 
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, expect
 from tests.e2e.browser import Opener, Person, browser_opened, people
 from tests.e2e.live import Live, until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.live, pytest.mark.prove]
+pytestmark = [pytest.mark.e2e, pytest.mark.live(alone=True), pytest.mark.prove]
 
 QUESTION = "What happens when a budget is used up?"
 REFUSED = ("status of 50", "net::ERR_")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.live import Events, Live, Stream, alive, until
 
-pytestmark = [pytest.mark.live, pytest.mark.prove]
+pytestmark = [pytest.mark.live(alone=True), pytest.mark.prove]
 LONG = "Write a very long story about a lighthouse keeper and the sea, with many chapters."
 
 

@@ -61,6 +61,7 @@ def test_doctor_finds_everything_well_but_what_production_needs(live_stack: dict
     assert done.returncode == 1
 
 
+@pytest.mark.live(alone=True)
 def test_a_killed_web_server_comes_back_at_the_same_address(live_stack: dict[str, Any]) -> None:
     url = live_stack["url"]
     assert get(f"{url}readyz") == 200
