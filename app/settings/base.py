@@ -181,6 +181,10 @@ EMBEDDING_PASSAGE_PREFIX = env.text("EMBEDDING_PASSAGE_PREFIX", "passage: ")
 RETRIEVAL_EMBEDDER = "app.gate.embedding.embed"
 RETRIEVAL_RUN_DB = "app.common.db.run_db"
 
+# Webhooks and pages of metrics: hosts that may be called although they are private, as `host` or `host:port`.
+OUTBOUND_ALLOW = env.words("OUTBOUND_ALLOW")
+OUTBOUND_CA_FILE = env.text("OUTBOUND_CA_FILE")
+
 QUEUE_WAIT_SECONDS = env.number("QUEUE_WAIT_SECONDS", 30)
 DRAIN_SECONDS = env.number("DRAIN_SECONDS", 600)
 METRICS_TOKEN = env.text("METRICS_TOKEN")
