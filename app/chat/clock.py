@@ -11,6 +11,7 @@ class StageClock:
     def __init__(self) -> None:
         self.began = time.perf_counter()
         self._stages: dict[str, float] = {}
+        self._open: tuple[str, float] | None = None
         self.first_token_at: float | None = None
 
     @contextmanager
@@ -20,9 +21,11 @@ class StageClock:
         Of it the seconds that `queued` tells at the end were spent in our line, and count as `gate_wait`.
         """
         start = time.perf_counter()
+        self._open = (name, start)
         try:
             yield
         finally:
+            self._open = None
             spent = time.perf_counter() - start
             if queued is not None:
                 waited = min(spent, queued())
@@ -36,11 +39,18 @@ class StageClock:
             self.first_token_at = time.perf_counter()
 
     def figures(self, *, output_tokens: int | None) -> dict[str, float | None]:
-        """Milliseconds by stage (`…_ms`), with `ttft_ms`, `total_ms`, `other_ms` and `tokens_per_second`."""
+        """Milliseconds by stage (`…_ms`), with `ttft_ms`, `total_ms`, `other_ms` and `tokens_per_second`.
+
+        A stage under way counts up to now.
+        """
         end = time.perf_counter()
         total = end - self.began
-        figures: dict[str, float | None] = {f"{k}_ms": round(v * 1e3, 2) for k, v in self._stages.items()}
-        figures["other_ms"] = round(max(0.0, total - sum(self._stages.values())) * 1e3, 2)
+        stages = dict(self._stages)
+        if self._open is not None:
+            name, start = self._open
+            stages[name] = stages.get(name, 0.0) + end - start
+        figures: dict[str, float | None] = {f"{k}_ms": round(v * 1e3, 2) for k, v in stages.items()}
+        figures["other_ms"] = round(max(0.0, total - sum(stages.values())) * 1e3, 2)
         figures["total_ms"] = round(total * 1e3, 2)
         first = self.first_token_at
         figures["ttft_ms"] = None if first is None else round((first - self.began) * 1e3, 2)

@@ -10,7 +10,9 @@ Whatever happens, the reservation ends once, and the reader gets exactly one end
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 
+from app.billing.types import Settled
 from app.chat import checks, prompting, showing
 from app.chat.clock import StageClock
 from app.chat.planning import fitted_aside, plan_of
@@ -196,12 +198,16 @@ class Turn:
         self.run.failure = self.ending.error
         if self.admission is not None:
             with self.clock.stage("settle"):
-                settled = await persist(self.admission.end, self.log)
-            usage = showing.usage(settled, self.admission)
-            if self.ask.keep:
-                figures = self.clock.figures(output_tokens=settled.output_tokens if settled else None)
-                row = showing.closed_turn(self, usage, figures)
-                await persist(lambda: run_db(turn_close, row), self.log)
+                settled = await persist(partial(self.admission.end, self._store), self.log)
+                if settled is None:
+                    # The text was shown, so it is kept also when its price could not be booked now.
+                    await persist(partial(run_db, self._store, None), self.log)
             if self.admission.attempts:
-                self.log.emit("usage", usage)
+                self.log.emit("usage", showing.usage(settled, self.admission))
         self.log.emit(*showing.end(self.ending))
+
+    def _store(self, settled: Settled | None) -> None:
+        """Append the answer to its conversation. Runs in a database thread, right after the settlement."""
+        if self.ask.keep and self.admission is not None:
+            figures = self.clock.figures(output_tokens=settled.output_tokens if settled else None)
+            turn_close(showing.closed_turn(self, showing.usage(settled, self.admission), figures))

@@ -1,12 +1,20 @@
 """The rows of a turn: opened with its reservation, closed with its answer and the passages that were sent."""
 
+import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import DatabaseError, Error, IntegrityError, transaction
-from django.db.models import Case, F, Value, When
+from django.db import (
+    DatabaseError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    transaction,
+)
 
 from app.accounts.models import Level
 from app.accounts.selectors import Caller
@@ -14,7 +22,7 @@ from app.billing import services as billing
 from app.billing.types import Held
 from app.catalog.selectors import highest_level
 from app.chat.events import TurnLog
-from app.chat.models import Conversation, SentPassage, Turn, TurnState
+from app.chat.models import SentPassage, Turn, TurnState
 from app.chat.precount import Estimate
 from app.chat.selectors import turn_get
 from app.chat.types import Ask, ClosedTurn
@@ -40,25 +48,8 @@ def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
     Errors: BudgetExhausted, PriceMissing; NotFound when the conversation was deleted meanwhile.
     """
     held = reservation_open(plan)
-    moment = now()
-    row = Turn(
-        id=ask.turn_id,
-        conversation_id=ask.conversation_id,
-        team_id=ask.team_id,
-        parent_id=ask.parent_id,
-        asked_by_id=ask.caller.user_id,
-        question=ask.question,
-        model=ask.model,
-        deployment_id=plan.targets[0].deployment_id,
-        reservation_id=plan.reservation_id,
-        level=ask.level,
-        estimate=estimate.public(),
-        route=ask.route.as_json() if ask.route else None,
-        started_at=moment,
-        heartbeat_at=moment,
-    )
     try:
-        row.save(force_insert=True)
+        _turn_insert(ask, estimate, plan)
     except IntegrityError as exc:
         if not Turn.objects.filter(id=ask.turn_id).exists():
             billing.reservation_release(reservation_id=plan.reservation_id)
@@ -66,24 +57,67 @@ def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
     except DatabaseError:
         billing.reservation_release(reservation_id=plan.reservation_id)
         raise
-    if ask.conversation_id is not None:
-        _conversation_touch(ask.conversation_id, ask)
     return held
 
 
-def _conversation_touch(conversation_id: UUID, ask: Ask) -> None:
-    """The conversation moves to the top, gets a title from its first question, and never loses a privacy level."""
-    title = Case(When(title="", then=Value(ask.question.strip()[:TITLE_CHARS])), default=F("title"))
-    # Raised from what the row says now: another turn may have touched something private meanwhile.
-    lower = [level for level in Level.values if level != ask.level == highest_level(level, ask.level)]
-    level = Case(When(level__in=lower, then=Value(ask.level)), default=F("level"))
-    Conversation.objects.filter(id=conversation_id).update(
-        updated_at=now(), title=title, model=ask.model_chosen, level=level
-    )
+# One statement and one commit for the row and its conversation, which moves to the top, gets a title from its first
+# question, and never loses a privacy level: raised from what the row says now, for another turn may have touched
+# something private meanwhile.
+_OPEN = """
+WITH opened AS (
+  INSERT INTO chat_turn (
+    id, created_at, conversation_id, team_id, parent_id, asked_by_id, question, answer, reasoning, state, finish_reason,
+    model, deployment_id, reservation_id, level, estimate, route, notices, quotes, timing, started_at, heartbeat_at,
+    stop_requested
+  ) VALUES (
+    %(id)s, clock_timestamp(), %(conversation)s, %(team)s, %(parent)s, %(asked_by)s, %(question)s, '', '', 'running',
+    '', %(model)s, %(deployment)s, %(reservation)s, %(level)s, %(estimate)s::jsonb, %(route)s::jsonb, '[]',
+    '[]', '{}', clock_timestamp(), clock_timestamp(), false
+  ) RETURNING conversation_id
+)
+UPDATE chat_conversation c SET updated_at = clock_timestamp(), model = %(chosen)s,
+  title = CASE WHEN c.title = '' THEN %(title)s ELSE c.title END,
+  level = CASE WHEN c.level = ANY (%(lower)s) THEN %(level)s ELSE c.level END
+FROM opened WHERE c.id = opened.conversation_id
+"""
+
+
+def _turn_insert(ask: Ask, estimate: Estimate, plan: CallPlan) -> None:
+    values: dict[str, Any] = {
+        "id": ask.turn_id,
+        "conversation": ask.conversation_id,
+        "team": ask.team_id,
+        "parent": ask.parent_id,
+        "asked_by": ask.caller.user_id,
+        "question": ask.question,
+        "model": ask.model,
+        "chosen": ask.model_chosen,
+        "deployment": plan.targets[0].deployment_id,
+        "reservation": plan.reservation_id,
+        "level": ask.level,
+        "lower": [level for level in Level.values if level != ask.level == highest_level(level, ask.level)],
+        "estimate": json.dumps(estimate.public()),
+        "route": json.dumps(ask.route.as_json()) if ask.route else None,
+        "title": ask.question.strip()[:TITLE_CHARS],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_OPEN, values)
 
 
 def turn_close(row: ClosedTurn) -> None:
-    """Store how a turn ended, also over what the sweeper assumed meanwhile. Safe to run twice."""
+    """Store how a turn ended, also over what the sweeper assumed meanwhile. Safe to run twice.
+
+    What the database refuses for good is left to the sweeper: the call is booked by then and the reader told.
+    """
+    try:
+        _turn_close(row)
+    except (OperationalError, InterfaceError):
+        raise
+    except Error:
+        log.exception("The database refused to store a finished turn.")
+
+
+def _turn_close(row: ClosedTurn) -> None:
     error = row.ending.error
     changed: dict[str, Any] = {
         "answer": row.answer,

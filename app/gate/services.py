@@ -6,7 +6,7 @@ with `reserve`, calls are made through the `Admission` it returns, and `Admissio
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -141,20 +141,23 @@ class Admission:
         seconds, self._waited_s = self._waited_s, 0.0
         return seconds
 
-    async def end(self) -> Settled:
-        """Settle what was used, or release when nothing was. Idempotent; survives cancellation of the caller."""
+    async def end(self, then: Callable[[Settled], None] | None = None) -> Settled:
+        """Settle what was used, or release when nothing was. Idempotent; survives cancellation of the caller.
+
+        `then` writes down what came of the call, in the same visit to the database; it must be safe to repeat.
+        """
         if self._settled is None:
-            await finished(self._book())
+            await finished(run_db(self._book, then))
         assert self._settled is not None
         return self._settled
 
-    async def _book(self) -> None:
-        self._settled = await run_db(
-            billing.reservation_settle,
-            reservation_id=self.held.reservation_id,
-            attempts=tuple(self.attempts),
-            hold=hold_of(self.plan),
+    def _book(self, then: Callable[[Settled], None] | None) -> None:
+        settled = billing.reservation_settle(
+            reservation_id=self.held.reservation_id, attempts=tuple(self.attempts), hold=hold_of(self.plan)
         )
+        if then is not None:
+            then(settled)
+        self._settled = settled
 
 
 async def reserve(plan: CallPlan) -> Admission:

@@ -125,7 +125,9 @@ def test_a_deadlock_while_settling_is_tried_again(gather: Gather, monkeypatch: p
 def test_a_turn_that_cannot_be_stored_gives_its_hold_back(
     gather: Gather, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Turn, "save", broken(OperationalError("could not extend file: No space left")))
+    monkeypatch.setattr(
+        turn_rows, "_turn_insert", broken(OperationalError("could not extend file: No space left"))
+    )
     taken = answered(gather("Say"), said("x"))
     assert not Reservation.objects.filter(state="held").exists()
     assert taken.run.failure is not None
@@ -135,7 +137,7 @@ def test_a_turn_that_cannot_be_stored_gives_its_hold_back(
 def test_a_row_that_cannot_be_closed_still_ends_the_stream(
     gather: Gather, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn_module, "turn_close", broken(DataError("refused")))
+    monkeypatch.setattr(turn_rows, "_turn_close", broken(DataError("refused")))
     taken = answered(gather("Say"), said("ab"))
     assert Reservation.objects.get().state == "settled"
     assert taken.names[-2:] == ["usage", "done"]
@@ -196,7 +198,7 @@ def test_a_conversation_never_loses_a_level_that_another_turn_gave_it(
 ) -> None:
     ask = gather("Say")
     Conversation.objects.filter(id=conversation.id).update(level=before)
-    turn_rows._conversation_touch(conversation.id, replace(ask, level=asked))
+    answered(replace(ask, level=asked), said("x"))
     conversation.refresh_from_db()
     assert conversation.level == after
 
