@@ -17,23 +17,34 @@ from retrieval.errors import LeaseLost, RetrievalError
 from retrieval.lease import Lease
 from retrieval.models import Chunk, Collection, Document, DocumentText, EmbeddingDraft, EmbeddingSpace, Status
 from retrieval.parsing import PAGE_BREAK, Reading
+from retrieval.selectors import space_active
+from retrieval.spaces import spaces_lock
 
 _ROWS = 1000
 _COMMIT = timedelta(minutes=15)
 """A long document's index entries take their time; nobody takes the job over meanwhile."""
 
-# The vectors are in the database already: they are joined, not sent a second time.
 _INSERT = """
-INSERT INTO retrieval_chunk (id, created_at, team_id, collection_id, document_id, version, space_id,
-    index, page, start, "end", text, heading, tokens, content_hash, embedding)
-SELECT c.id, now(), %(team)s, %(collection)s, %(document)s, %(version)s, %(space)s,
-    c.index, c.page, c.start, c.stop, c.text, c.heading, c.tokens, c.hash, d.embedding
+INSERT INTO retrieval_chunk (id, created_at, team_id, collection_id, document_id, version,
+    index, page, start, "end", text, heading, tokens, content_hash)
+SELECT c.id, now(), %(team)s, %(collection)s, %(document)s, %(version)s,
+    c.index, c.page, c.start, c.stop, c.text, c.heading, c.tokens, c.hash
 FROM unnest(%(ids)s::uuid[], %(indexes)s::int[], %(pages)s::int[], %(starts)s::bigint[], %(ends)s::bigint[],
     %(texts)s::text[], %(headings)s::text[], %(tokens)s::int[], %(hashes)s::bytea[])
     AS c(id, index, page, start, stop, text, heading, tokens, hash)
-JOIN retrieval_embeddingdraft d
-    ON d.document_id = %(document)s AND d.space_id = %(space)s AND d.content_hash = c.hash
 """
+# The vectors are in the database already: they are joined, not sent a second time.
+_VECTORS = """
+INSERT INTO retrieval_chunkvector (chunk_id, space_id, team_id, collection_id, document_id, embedding)
+SELECT c.id, d.space_id, c.team_id, c.collection_id, c.document_id, d.embedding
+FROM retrieval_chunk c JOIN retrieval_embeddingdraft d
+    ON d.document_id = c.document_id AND d.space_id = %(space)s AND d.content_hash = c.content_hash
+WHERE c.document_id = %(document)s
+"""
+
+
+class SpaceChanged(Exception):
+    """Another embedding space became active meanwhile; the version has to be embedded there."""
 
 
 def version_commit(
@@ -41,10 +52,14 @@ def version_commit(
 ) -> set[str]:
     """Replace what served before by this version. Returns hashes of originals that may now be unused.
 
-    Errors: LeaseLost when the job is somebody else's; nothing is changed then.
+    Errors: LeaseLost when the job is somebody else's, SpaceChanged when another space is active now; nothing is
+    changed then.
     """
     lease.write(lease_expires_at=timezone.now() + _COMMIT)
     with transaction.atomic():
+        spaces_lock(alone=False)
+        if space_active() != space:
+            raise SpaceChanged
         row = Document.objects.select_for_update().filter(pk=lease.document_id, fencing=lease.fencing).first()
         if row is None:
             raise LeaseLost
@@ -90,19 +105,18 @@ def _insert_texts(lease: Lease, reading: Reading) -> None:
 
 
 def _insert_chunks(lease: Lease, reading: Reading, cuts: Sequence[ChunkCut], space: EmbeddingSpace) -> int:
+    """How many of the chunks have a vector: all of them, unless something is wrong."""
     fixed: dict[str, Any] = {
         "team": lease.team_id,
         "collection": lease.collection_id,
         "document": lease.document_id,
         "version": lease.version,
-        "space": space.pk,
     }
-    written = 0
     with connection.cursor() as cursor:
         for part in _parts(cuts):
             cursor.execute(_INSERT, {**fixed, **_columns(part, paged=reading.paged)})
-            written += cursor.rowcount
-    return written
+        cursor.execute(_VECTORS, {"document": lease.document_id, "space": space.pk})
+        return int(cursor.rowcount)
 
 
 def _columns(cuts: Sequence[ChunkCut], *, paged: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.db import connection
 from retrieval.chunking import ChunkCut
 from retrieval.lease import Lease
 from retrieval.models import EmbeddingDraft, EmbeddingSpace
-from retrieval.ports import embedder, run_db
+from retrieval.ports import embed, run_db
 from retrieval.vectors import Matrix, unit_vectors
 
 BATCH_TEXTS = 32
@@ -26,9 +26,9 @@ _LONGEST_PAUSE = 60.0
 _REUSE = """
 INSERT INTO retrieval_embeddingdraft (id, created_at, team_id, document_id, space_id, content_hash, embedding)
 SELECT DISTINCT ON (c.content_hash)
-    gen_random_uuid(), now(), %(team)s, %(document)s, c.space_id, c.content_hash, c.embedding
-FROM retrieval_chunk c
-WHERE c.team_id = %(team)s AND c.space_id = %(space)s AND c.content_hash = ANY(%(hashes)s) AND c.embedding IS NOT NULL
+    gen_random_uuid(), now(), %(team)s, %(document)s, v.space_id, c.content_hash, v.embedding
+FROM retrieval_chunk c JOIN retrieval_chunkvector v ON v.chunk_id = c.id AND v.space_id = %(space)s
+WHERE c.team_id = %(team)s AND c.content_hash = ANY(%(hashes)s)
 ON CONFLICT DO NOTHING
 """
 
@@ -107,8 +107,13 @@ class _Buying:
         return await self._ask(batch)
 
     async def _ask(self, batch: list[_Text]) -> Matrix:
-        payer = {"team_id": self._lease.team_id, "kind": "ingest", "document_id": self._lease.document_id}
-        answer = await embedder()([item.text for item in batch], role="passage", payer=payer)
+        payer = {
+            "team_id": self._lease.team_id,
+            "kind": "ingest",
+            "document_id": self._lease.document_id,
+            "level": self._lease.level,
+        }
+        answer = await embed([item.text for item in batch], space=self._space, role="passage", payer=payer)
         return unit_vectors(answer, texts=len(batch), dimension=self._space.dimension)
 
     async def _wait(self, seconds: float) -> None:

@@ -29,6 +29,8 @@ class Lease:
     name: str
     sha256: str
     version: int
+    level: str
+    """Privacy level of the collection: its text goes only to servers cleared for it."""
 
     def write(self, **fields: object) -> None:
         """Change the row and renew the lease. Errors: LeaseLost when somebody else works on it, or it is gone."""
@@ -44,7 +46,12 @@ class Lease:
 def lease_take(document_id: UUID) -> Lease | None:
     """The lease of a queued document, or of one whose worker is gone; None when there is nothing to do."""
     with transaction.atomic():
-        row = Document.objects.select_for_update().filter(pk=document_id).first()
+        row = (
+            Document.objects.select_for_update(of=("self",))
+            .select_related("collection")
+            .filter(pk=document_id)
+            .first()
+        )
         if row is None or not _is_free(row):
             return None
         if row.attempts >= MAX_ATTEMPTS:
@@ -66,6 +73,7 @@ def lease_take(document_id: UUID) -> Lease | None:
         name=row.name,
         sha256=row.sha256,
         version=row.version,
+        level=row.collection.level,
     )
 
 

@@ -44,6 +44,8 @@ class EmbeddingSpace(Row):
     class State(models.TextChoices):
         BUILDING = "building"
         ACTIVE = "active"
+        STANDBY = "standby"
+        """Searched before; its vectors are kept, so that going back is quick."""
         RETIRED = "retired"
 
     model = models.CharField(max_length=200)
@@ -218,8 +220,7 @@ class DocumentText(Row):
 class Chunk(Row):
     """A searchable stretch of a committed version. `text` equals `document_text[start:end]`.
 
-    Rows exist only for the version that serves, so search needs no state filter. Vectors are stored
-    with unit length, so that the inner product is the cosine.
+    Rows exist only for the version that serves, so search needs no state filter.
     """
 
     team_id = models.UUIDField()
@@ -234,10 +235,7 @@ class Chunk(Row):
     heading = models.TextField(blank=True, default="")
     tokens = models.PositiveIntegerField()
     content_hash = models.BinaryField(max_length=32)
-    """SHA-256 of the text that was embedded (heading path and text): the same text is never embedded twice."""
-    space = models.ForeignKey(EmbeddingSpace, on_delete=models.PROTECT)
-    # No dimension on purpose: spaces of different dimensions live side by side in one column.
-    embedding = HalfVectorField(null=True)
+    """SHA-256 of the text that is embedded (heading path and text): the same text is never embedded twice."""
 
     class Meta:
         constraints = [
@@ -247,6 +245,31 @@ class Chunk(Row):
 
     def __str__(self) -> str:
         return f"chunk {self.index} of {self.document_id}"
+
+
+class ChunkVector(models.Model):
+    """A chunk's vector in one space, with unit length, so that the inner product is the cosine.
+
+    Beside the chunk and not in it: another model's vectors are built and dropped without touching a row that is
+    searched, and an exact scan reads vectors only. The database removes it with its chunk (ON DELETE CASCADE).
+    """
+
+    pk = models.CompositePrimaryKey("chunk_id", "space_id")
+    chunk = models.ForeignKey(
+        Chunk, on_delete=models.DO_NOTHING, related_name="vectors", db_constraint=False, db_index=False
+    )
+    space = models.ForeignKey(EmbeddingSpace, on_delete=models.PROTECT, db_index=False)
+    team_id = models.UUIDField()
+    collection_id = models.UUIDField()
+    document_id = models.UUIDField()
+    # No dimension on purpose: spaces of different dimensions live side by side in one column.
+    embedding = HalfVectorField()
+
+    class Meta:
+        indexes = [models.Index(fields=["space", "collection_id"], name="vector_reach")]
+
+    def __str__(self) -> str:
+        return f"vector of {self.chunk_id}"
 
 
 class EmbeddingDraft(Row):

@@ -33,20 +33,20 @@ WHERE (%(ids)s::uuid[] IS NULL OR c.id = ANY(%(ids)s::uuid[]))
 # Comparing everything is exact and, for so few, as fast; MATERIALIZED keeps the index out of it.
 _EXACT = """
 WITH candidate AS MATERIALIZED (
-    SELECT id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
-    FROM retrieval_chunk WHERE space_id = %(space)s AND collection_id = ANY({readable})
+    SELECT chunk_id AS id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
+    FROM retrieval_chunkvector WHERE space_id = %(space)s AND collection_id = ANY({readable})
 ), best AS (SELECT id, score FROM candidate ORDER BY score DESC, id LIMIT %(limit)s),
 noise AS (SELECT avg(score) AS mean, stddev_samp(score) AS spread FROM candidate)
 """
 _APPROXIMATE = """
 WITH best AS MATERIALIZED (
-    SELECT id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
-    FROM retrieval_chunk WHERE space_id = '{space}' AND collection_id = ANY({readable})
+    SELECT chunk_id AS id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
+    FROM retrieval_chunkvector WHERE space_id = '{space}' AND collection_id = ANY({readable})
     ORDER BY embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension}) LIMIT %(limit)s
 ), noise AS (
     SELECT avg(score) AS mean, stddev_samp(score) AS spread FROM (
         SELECT -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
-        FROM retrieval_chunk WHERE space_id = %(space)s AND collection_id = ANY({readable}) LIMIT 1000
+        FROM retrieval_chunkvector WHERE space_id = %(space)s AND collection_id = ANY({readable}) LIMIT 1000
     ) AS sample
 )
 """

@@ -35,10 +35,7 @@ def run(document_id: UUID) -> str:
         with _Outcome(lease) as outcome:
             reading = _parse(lease, outcome)
             cuts = _chunk(lease, outcome, reading)
-            _embed(lease, outcome, cuts)
-            outcome.step = "committing"
-            superseded = commit.version_commit(lease, reading, cuts, space_current())
-            blobs_release(superseded)
+            blobs_release(_serve(lease, outcome, reading, cuts))
     return Document.objects.filter(pk=document_id).values_list("status", flat=True).first() or ""
 
 
@@ -127,7 +124,15 @@ def _chunk(lease: Lease, outcome: _Outcome, reading: Reading) -> list[ChunkCut]:
     return cuts
 
 
-def _embed(lease: Lease, outcome: _Outcome, cuts: list[ChunkCut]) -> None:
-    outcome.step = Status.EMBEDDING
-    lease.write(status=Status.EMBEDDING, progress_done=0, progress_total=len(cuts))
-    drafts.drafts_fill(lease, space_current(), cuts)
+def _serve(lease: Lease, outcome: _Outcome, reading: Reading, cuts: list[ChunkCut]) -> set[str]:
+    """Embed and commit, again where the active space changed in between. Gives originals that may be unused now."""
+    while True:
+        outcome.step = Status.EMBEDDING
+        lease.write(status=Status.EMBEDDING, progress_done=0, progress_total=len(cuts))
+        space = space_current()
+        drafts.drafts_fill(lease, space, cuts)
+        outcome.step = "committing"
+        try:
+            return commit.version_commit(lease, reading, cuts, space)
+        except commit.SpaceChanged:
+            logger.info("document %s is embedded again: another model serves now", lease.document_id)

@@ -1,13 +1,14 @@
 """What the web tier hands down by setting: the embedder, and the way from async code to the database."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from typing import Any, Protocol, cast
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from retrieval.types import Embedder
+from retrieval.models import EmbeddingSpace
+from retrieval.types import Embedded, Embedder, Role
 
 
 class RunDb(Protocol):
@@ -29,3 +30,9 @@ def embedder() -> Embedder:
 def run_db() -> RunDb:
     """The door named by RETRIEVAL_RUN_DB. Errors: ImportError when there is none of this name."""
     return cast("RunDb", _load(settings.RETRIEVAL_RUN_DB))
+
+
+async def embed(texts: Sequence[str], *, space: EmbeddingSpace, role: Role, payer: object) -> Embedded:
+    """Vectors of `texts` in a space: by its model, behind the prefix it was trained with. Errors: the embedder's."""
+    prefix = space.query_prefix if role == "query" else space.passage_prefix
+    return await embedder()([prefix + text for text in texts], role=role, payer=payer, model=space.model)

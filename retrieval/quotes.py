@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from retrieval.errors import EmbeddingUnavailable
-from retrieval.ports import embedder
+from retrieval.ports import embed, run_db
+from retrieval.selectors import space_active
 from retrieval.types import Passage, Quote
 from retrieval.vectors import unit_vectors
 
@@ -28,13 +29,13 @@ async def quote_sentences(
     sentences = list(_sentences(passages))[:MAX_SENTENCES]
     if not sentences or limit < 1:
         return []
-    asked = await embedder()([question], role="query", payer=payer)
-    answer = await embedder()([text for _, text in sentences], role="passage", payer=payer)
-    dimension = len(asked.vectors[0]) if asked.vectors else 0
-    if dimension == 0:
+    space = await run_db()(space_active)
+    if space is None:
         raise EmbeddingUnavailable
-    query = unit_vectors(asked, texts=1, dimension=dimension)[0]
-    scores = unit_vectors(answer, texts=len(sentences), dimension=dimension) @ query
+    asked = await embed([question], space=space, role="query", payer=payer)
+    answer = await embed([text for _, text in sentences], space=space, role="passage", payer=payer)
+    query = unit_vectors(asked, texts=1, dimension=space.dimension)[0]
+    scores = unit_vectors(answer, texts=len(sentences), dimension=space.dimension) @ query
     best = np.argsort(-scores, kind="stable")[:limit]
     return [Quote(text=sentences[i][1], number=sentences[i][0], score=float(scores[i])) for i in best]
 

@@ -9,8 +9,8 @@ from uuid_utils.compat import uuid7
 
 from retrieval.models import EmbeddingSpace
 from retrieval.nearest import Found, Hit, Reach, Scope, nearest, reach, scope_of
-from retrieval.ports import embedder, run_db
-from retrieval.spaces import space_searched
+from retrieval.ports import embed, run_db
+from retrieval.selectors import space_active
 from retrieval.types import Passage, Viewer
 from retrieval.vectors import unit_vectors, vector_text
 
@@ -55,7 +55,7 @@ async def search(
     if space is None or within.chunks == 0:
         # Known before anything is paid for.
         return []
-    answer = await embedder()([query], role="query", payer=payer)
+    answer = await embed([query], space=space, role="query", payer=payer)
     vector = vector_text(unit_vectors(answer, texts=1, dimension=space.dimension)[0])
     found = await run_db()(nearest, scope, space, vector, limit=min(limit, MAX_LIMIT), within=within)
     return merge_neighbours(worth_showing(found, space, chunks=within.chunks))
@@ -76,7 +76,7 @@ def worth_showing(found: Found, space: EmbeddingSpace, *, chunks: int) -> list[H
 
 
 def _prepare(scope: Scope) -> tuple[EmbeddingSpace | None, Reach]:
-    return space_searched(), reach(scope)
+    return space_active(), reach(scope)
 
 
 def merge_neighbours(hits: Sequence[Hit]) -> list[Passage]:

@@ -1,60 +1,67 @@
-"""Embedding spaces: which model's vectors are stored and searched."""
+"""Embedding spaces: which model's vectors are stored and searched.
+
+One space is active: every search reads it and every new version is embedded in it. The settings name the model of the
+first one only; another model is built beside it and takes over in one transaction (`retrieval.rebuild`).
+"""
 
 from django.conf import settings
 from django.db import connection, transaction
 
-from retrieval.errors import EmbeddingMismatch
-from retrieval.models import Chunk, EmbeddingSpace
+from retrieval.models import ChunkVector, EmbeddingSpace
 from retrieval.selectors import space_active
 
-
-def space_searched() -> EmbeddingSpace | None:
-    """The space a question is compared in, None before the first document. Errors: EmbeddingMismatch."""
-    active = space_active()
-    if active is not None and not _is_configured(active):
-        raise _mismatch(active)
-    return active
+_LOCK = "hashtextextended('retrieval.space', 0)"
 
 
 def space_current() -> EmbeddingSpace:
-    """The space of the configured model, made on first use with its index.
+    """The space that new versions are embedded in: the active one, made on first use with its index.
 
-    Errors: EmbeddingMismatch when documents are embedded with another model than the configured one.
+    While nothing is stored the settings decide, so a model that is changed before the first document just counts.
     """
     active = space_active()
-    if active is not None and _is_configured(active):
+    if active is not None and _stands(active):
         return active
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic():
         # One at a time: two workers that start together must not make two spaces.
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('retrieval.space', 0))")
+        spaces_lock(alone=True)
         active = space_active()
-        if active is not None and not _is_configured(active):
-            if Chunk.objects.filter(space=active).exists():
-                raise _mismatch(active)
-            EmbeddingSpace.objects.filter(pk=active.pk).update(state=EmbeddingSpace.State.RETIRED)
-            active = None
-        if active is None:
-            active, _ = EmbeddingSpace.objects.update_or_create(
-                model=settings.EMBEDDING_MODEL,
-                dimension=settings.EMBEDDING_DIMENSION,
-                generation=1,
-                defaults={
-                    "state": EmbeddingSpace.State.ACTIVE,
-                    "query_prefix": settings.EMBEDDING_QUERY_PREFIX,
-                    "passage_prefix": settings.EMBEDDING_PASSAGE_PREFIX,
-                },
-            )
-            cursor.execute("SELECT retrieval_space_index(%s, %s)", [active.pk, active.dimension])
-    return active
+        if active is not None and _stands(active):
+            return active
+        EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.ACTIVE).update(
+            state=EmbeddingSpace.State.RETIRED
+        )
+        return space_ensure(
+            model=settings.EMBEDDING_MODEL,
+            dimension=settings.EMBEDDING_DIMENSION,
+            query_prefix=settings.EMBEDDING_QUERY_PREFIX,
+            passage_prefix=settings.EMBEDDING_PASSAGE_PREFIX,
+            state=EmbeddingSpace.State.ACTIVE,
+        )
 
 
-def _is_configured(space: EmbeddingSpace) -> bool:
-    return (space.model, space.dimension) == (settings.EMBEDDING_MODEL, settings.EMBEDDING_DIMENSION)
+def spaces_lock(*, alone: bool) -> None:
+    """Until the end of the transaction the active space stays the one it is; `alone` for whoever changes it."""
+    function = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {function}({_LOCK})")
 
 
-def _mismatch(space: EmbeddingSpace) -> EmbeddingMismatch:
-    return EmbeddingMismatch(
-        f"Documents are embedded with {space.model} ({space.dimension} numbers), but {settings.EMBEDDING_MODEL} "
-        f"({settings.EMBEDDING_DIMENSION}) is configured: their vectors cannot be compared. Set EMBEDDING_MODEL and "
-        "EMBEDDING_DIMENSION back, or remove and upload the documents again."
+def space_ensure(
+    *, model: str, dimension: int, query_prefix: str, passage_prefix: str, state: str
+) -> EmbeddingSpace:
+    """The space of this model in this state, with its index; inside a transaction that holds the lock."""
+    space, _ = EmbeddingSpace.objects.update_or_create(
+        model=model,
+        dimension=dimension,
+        generation=1,
+        defaults={"state": state, "query_prefix": query_prefix, "passage_prefix": passage_prefix},
     )
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT retrieval_space_index(%s, %s)", [space.pk, space.dimension])
+    return space
+
+
+def _stands(space: EmbeddingSpace) -> bool:
+    """Whether the active space stays: it is the configured one, or something is stored in it."""
+    configured = (space.model, space.dimension) == (settings.EMBEDDING_MODEL, settings.EMBEDDING_DIMENSION)
+    return configured or ChunkVector.objects.filter(space=space).exists()

@@ -47,9 +47,9 @@ class Embedded:
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into vectors. The prefixes of the model are the embedder's business, not the caller's."""
+    """Turns texts into vectors of one model, exactly as they are given: prefixes are put before it is called."""
 
-    async def __call__(self, texts: Sequence[str], *, role: Role, payer: object) -> Embedded: ...
+    async def __call__(self, texts: Sequence[str], *, role: Role, payer: object, model: str) -> Embedded: ...
 
 
 @dataclass(frozen=True, slots=True)

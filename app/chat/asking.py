@@ -17,6 +17,7 @@ from app.chat.selectors import conversation_get
 from app.chat.types import Ask, Options
 from app.common.cache import remembered
 from app.common.errors import NotAllowed, NotFound, PartFailed
+from app.gate.embedding import choose
 from app.gate.routing import Routed, Wish, choices, decide
 from inference_client.types import ImagePart, Message
 from retrieval import selectors as documents
@@ -32,6 +33,7 @@ NEWEST = "newest"
 _cached_targets = remembered(1.0)(targets)
 _cached_named = remembered(1.0)(targets_named)
 _cached_team = remembered(5.0)(team_get)
+_cached_space = remembered(1.0)(documents.space_active)
 
 
 def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
@@ -230,15 +232,10 @@ def _cleared(found: Sequence[Target], level: str) -> tuple[Target, ...]:
 
 
 def _embedding(level: str) -> Target:
-    for target in _cached_targets(Deployment.Purpose.EMBEDDING.value):
-        if target.cleared_for(level):
-            return target
-    raise PartFailed(
-        "embedder",
-        f"No embedding server is cleared for {level} content, so these documents cannot be searched.",
-        retry_after=None,
-        code="embedder_unavailable",
-    )
+    """Who embeds the question: a server of the very model that the documents are embedded with."""
+    space = _cached_space()
+    found = _cached_targets(Deployment.Purpose.EMBEDDING.value)
+    return choose(found, space.model if space else None, level)
 
 
 def _collections(caller: Caller, ids: Sequence[UUID]) -> list[Collection]:

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.conf import settings
-
 from app.billing.types import Payer
 from app.catalog.models import Deployment
 from app.catalog.selectors import Target, targets
@@ -22,42 +20,60 @@ from inference_client.types import Embeddings
 from retrieval.types import Embedded, Role
 
 
-def embedding_target() -> Target:
-    """The deployment that embeds. Errors: PartFailed when none is set up."""
-    found = targets(Deployment.Purpose.EMBEDDING.value)
-    if not found:
-        raise PartFailed(
-            "embedder",
-            "No embedding server is set up, so documents cannot be searched. An administrator can add one.",
-            retry_after=None,
-            code="embedder_unavailable",
+def embedding_target(model: str | None = None, level: str = "public") -> Target:
+    """The deployment that embeds with `model` (None: any) and may see content of that level.
+
+    Errors: PartFailed naming the embedder when there is none.
+    """
+    return choose(targets(Deployment.Purpose.EMBEDDING.value), model, level)
+
+
+def choose(found: Sequence[Target], model: str | None, level: str) -> Target:
+    """The first of `found` that serves `model` (None: any) and is cleared for `level`. Errors: PartFailed."""
+    serving = [t for t in found if model is None or model in {t.public_name, t.upstream_model}]
+    cleared = next((t for t in serving if t.cleared_for(level)), None)
+    if cleared is not None:
+        return cleared
+    if serving:
+        sentence = (
+            f"No embedding server is cleared for {level} content, so these documents cannot be searched."
         )
-    return found[0]
+    elif found:
+        sentence = (
+            f"The documents are embedded with {model}, but no server serves it: vectors of two models cannot be "
+            "compared. Set EMBEDDING_MODEL back, or build the new model beside it with `manage.py "
+            "embedding_space_build`."
+        )
+    else:
+        sentence = (
+            "No embedding server is set up, so documents cannot be searched. An administrator can add one."
+        )
+    raise PartFailed("embedder", sentence, retry_after=None, code="embedder_unavailable")
 
 
-async def embed(texts: Sequence[str], *, role: Role, payer: object) -> Embedded:
-    """Vectors of `texts`, in order.
+async def embed(texts: Sequence[str], *, role: Role, payer: object, model: str | None = None) -> Embedded:
+    """Vectors of `texts`, in order, by `model` (None: whichever embeds here).
 
     `payer` is the open `Admission` of a turn (its reservation covers the query), or a mapping with `team_id`
-    (ingestion: the owner team of the collection pays, by a reservation of its own for each batch).
+    (ingestion: the owner team of the collection pays, by a reservation of its own for each batch) and the privacy
+    `level` of the texts.
     Errors: PartFailed naming the embedder; BudgetExhausted.
     """
-    prefix = settings.EMBEDDING_QUERY_PREFIX if role == "query" else settings.EMBEDDING_PASSAGE_PREFIX
-    prefixed = [prefix + text for text in texts]
     if isinstance(payer, Admission):
-        answer = await payer.embed(prefixed, role=role)
+        _same_model(payer, model)
+        answer = await payer.embed(texts, role=role)
     else:
         # Ingestion runs on event loops that live for one document: a shared client would be left open behind them.
         async with lone_client():
             answer = await embed_plain(
-                await run_db(embedding_target),
-                prefixed,
+                await run_db(embedding_target, model, _level(payer)),
+                list(texts),
                 payer=_payer(payer),
                 lane="interactive" if role == "query" else "background",
             )
     return Embedded(
         vectors=answer.vectors,
-        model=answer.served_model or settings.EMBEDDING_MODEL,
+        model=answer.served_model or model or "",
         input_tokens=answer.usage.input_tokens,
     )
 
@@ -89,6 +105,24 @@ async def input_tokens(target: Target, texts: Sequence[str]) -> int:
     """Our own count, taken in a thread: a batch may hold megabytes, and the loop has streams to serve."""
     count = counter(target.tokenizer).count
     return await asyncio.to_thread(lambda: sum(count(text) for text in texts))
+
+
+def _same_model(admission: Admission, model: str | None) -> None:
+    """A turn that was planned just before another model took over. Errors: PartFailed, to be asked again."""
+    if admission.plan.embedding is not None and model is not None:
+        try:
+            choose([admission.plan.embedding], model, "public")
+        except PartFailed as exc:
+            raise PartFailed(
+                "embedder",
+                "The embedding model was changed this very moment. Ask again.",
+                retry_after=1,
+                code="embedder_unavailable",
+            ) from exc
+
+
+def _level(payer: object) -> str:
+    return str(payer.get("level", "public")) if isinstance(payer, dict) else "public"
 
 
 def _payer(payer: object) -> Payer:

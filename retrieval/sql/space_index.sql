@@ -5,18 +5,31 @@
 CREATE OR REPLACE FUNCTION retrieval_space_index(space uuid, dimension integer) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
-    index_name text := 'retrieval_chunk_hnsw_' || replace(space::text, '-', '');
+    index_name text := 'retrieval_vector_hnsw_' || replace(space::text, '-', '');
 BEGIN
     IF dimension NOT BETWEEN 1 AND 4000 THEN
         RETURN NULL;
     END IF;
     EXECUTE format(
-        'CREATE INDEX IF NOT EXISTS %I ON retrieval_chunk '
+        'CREATE INDEX IF NOT EXISTS %I ON retrieval_chunkvector '
         'USING hnsw ((embedding::halfvec(%s)) halfvec_ip_ops) WHERE space_id = %L',
         index_name, dimension, space);
     RETURN index_name;
 END
 $$;
 
--- Vectors stay in the row's page: a scan that ranks rows exactly must not fetch each vector from a side table.
-ALTER TABLE retrieval_chunk ALTER COLUMN embedding SET STORAGE MAIN;
+-- A space that is given up: its vectors and its index go. Never the one that is searched.
+CREATE OR REPLACE FUNCTION retrieval_space_drop(space uuid) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    removed bigint;
+BEGIN
+    IF EXISTS (SELECT FROM retrieval_embeddingspace s WHERE s.id = space AND s.state = 'active') THEN
+        RAISE EXCEPTION 'this space is searched now';
+    END IF;
+    EXECUTE format('DROP INDEX IF EXISTS %I', 'retrieval_vector_hnsw_' || replace(space::text, '-', ''));
+    DELETE FROM retrieval_chunkvector v WHERE v.space_id = space;
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    RETURN removed;
+END
+$$;

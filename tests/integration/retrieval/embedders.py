@@ -41,10 +41,13 @@ class TwinEmbedder:
         self.drop = 0
         """How many of the next calls lose the last vector."""
         self.dimension = DIMENSION
+        self.models = {"twin"}
         self.before = lambda: None
 
-    async def __call__(self, texts: Sequence[str], *, role: Role, payer: object) -> Embedded:
+    async def __call__(self, texts: Sequence[str], *, role: Role, payer: object, model: str) -> Embedded:
         await sync_to_async(self.before)()
+        if model not in self.models:
+            raise Refusal(f"No server serves {model}.", retryable=False)
         self.payers.append(payer)
         if self.fail_from is not None and len(self.payers) >= self.fail_from:
             raise Refusal("The embedder refuses the key.", retryable=False)
@@ -68,14 +71,13 @@ class TwinEmbedder:
 twin = TwinEmbedder()
 
 
-async def real(texts: Sequence[str], *, role: Role, payer: object) -> Embedded:
+async def real(texts: Sequence[str], *, role: Role, payer: object, model: str) -> Embedded:
     """The embedding server of the test stack."""
-    prefix = settings.EMBEDDING_QUERY_PREFIX if role == "query" else settings.EMBEDDING_PASSAGE_PREFIX
     server = Server(kind="openai", base_url=settings.EMBEDDING_URL, api_key=settings.EMBEDDING_API_KEY)
     client = Client()
     try:
-        request = EmbedRequest(model=settings.EMBEDDING_MODEL, inputs=tuple(prefix + text for text in texts))
+        request = EmbedRequest(model=model, inputs=tuple(texts))
         answer = await client.embed(server, request)
     finally:
         await client.aclose()
-    return Embedded(answer.vectors, settings.EMBEDDING_MODEL, answer.usage.input_tokens)
+    return Embedded(answer.vectors, model, answer.usage.input_tokens)

@@ -7,12 +7,11 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 
 from retrieval import nearest, services
-from retrieval.errors import EmbeddingMismatch
 from retrieval.models import Collection, EmbeddingSpace
 from retrieval.quotes import quote_sentences
 from retrieval.types import Viewer
 from tests.integration.retrieval.conftest import PERSON, TEAM, Put, find
-from tests.integration.retrieval.embedders import TwinEmbedder
+from tests.integration.retrieval.embedders import Refusal, TwinEmbedder
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +52,7 @@ def test_the_index_serves_the_approximate_plan(
             {**scope, "space": space.pk, "vector": str([0.1] * space.dimension), "limit": 5},
         )
         lines = "\n".join(row[0] for row in cursor.fetchall())
-    assert f"retrieval_chunk_hnsw_{space.pk.hex}" in lines
+    assert f"retrieval_vector_hnsw_{space.pk.hex}" in lines
 
 
 @pytest.mark.parametrize(("least", "found"), [(-1.0, 1), (0.999, 0)])
@@ -81,9 +80,12 @@ def test_nothing_is_embedded_when_nothing_can_be_found(
 def test_another_model_is_not_compared(
     put: Put, twin: TwinEmbedder, viewer: Viewer, settings: object
 ) -> None:
+    """The question goes to the model of the stored vectors, whatever the settings name now; else to none."""
     put("One note about a subject.")
     settings.EMBEDDING_MODEL = "another"  # type: ignore[attr-defined]
-    with pytest.raises(EmbeddingMismatch, match="another"):
+    assert len(find("one note", viewer)) == 1
+    twin.models = {"another"}
+    with pytest.raises(Refusal, match="serves twin"):
         find("one note", viewer)
 
 
