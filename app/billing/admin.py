@@ -121,6 +121,10 @@ class BudgetAdmin(StaffOnly, RowAdmin[Budget]):
         "created_at",
     )
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Budget]:
+        """Without prepaid credit, which is not set but given; its windows show what is left."""
+        return super().get_queryset(request).exclude(scope="prepaid")
+
     def get_form(
         self, request: HttpRequest, obj: Budget | None = None, change: bool = False, **kwargs: Any
     ) -> Any:

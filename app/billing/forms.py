@@ -193,7 +193,8 @@ class BudgetAddForm(BudgetForm):
 def ids_of(subject: str) -> dict[str, Any]:
     """The ids that `subjects.subject_of` made a subject from; those that are `*` or absent are left out."""
     head, *parts = subject.split(":")
-    names = {"t": ("team_id",), "a": ("team_id", "account_id"), "p": ("account_id",), "k": ("key_id",)}
+    team, account = ("team_id",), ("account_id",)
+    names = {"t": team, "c": team, "a": team + account, "p": account, "k": ("key_id",)}
     named = zip(names.get(head, ()), parts, strict=True)
     return {name: UUID(part) for name, part in named if part != "*"}
 
@@ -208,7 +209,7 @@ def whom(subject: str) -> str:
         account = ids.get("account_id")
         found = User.objects.filter(account_id=account).first() if account else None
         parts.append(str(found or account or "every person"))
-    if head in {"a", "t"}:
+    if head in {"a", "c", "t"}:
         team = ids.get("team_id")
         found_team = Team.objects.filter(pk=team).first() if team else None
         parts.append(str(found_team or team or "every team"))

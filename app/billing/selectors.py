@@ -106,7 +106,8 @@ def limits_remaining(
             """
             SELECT budget_id, scope, name, unit, price_key, period, hard, amount AS "limit", spent, held, resets_at
             FROM billing_limits(%s, %s, %s, %s, %s, %s)
-            ORDER BY array_position(ARRAY['installation', 'team', 'allowance', 'person', 'key'], scope), unit, period
+            ORDER BY array_position(
+              ARRAY['installation', 'team', 'prepaid', 'allowance', 'person', 'key'], scope), unit, period
             """,
             [
                 payer.team_id,
@@ -179,7 +180,9 @@ def _entries(
         "price_key": where.price_key,
     }
     return LedgerEntry.objects.filter(
-        **{name: value for name, value in conditions.items() if value is not None}
+        # Prepaid credit that moves is nobody's use.
+        credit__isnull=True,
+        **{name: value for name, value in conditions.items() if value is not None},
     )
 
 

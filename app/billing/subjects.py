@@ -18,6 +18,8 @@ def subject_of(
         "person": {"account_id"},
         "key": {"key_id"},
     }
+    if scope == "prepaid":
+        raise ValueError("Prepaid credit is not set as a limit: give the team credit, or correct a grant.")
     given = {"team_id": team_id, "account_id": account_id, "key_id": key_id}
     unused = [name for name, value in given.items() if value and name not in takes.get(scope, set())]
     if unused:

@@ -75,6 +75,19 @@ _CHECKS = {
         ) l ON l.window_id = w.id
         CROSS JOIN LATERAL (VALUES ('spent', w.spent, l.spent), ('held', w.held, l.held)) AS s(side, stored, rebuilt)
         WHERE s.stored <> coalesce(s.rebuilt, 0)""",
+    "prepaid credit = sum of its movements": """
+        SELECT 'window ' || w.id, w.limit_snapshot, c.amount
+        FROM billing_budgetwindow w
+        CROSS JOIN LATERAL (
+          SELECT greatest(coalesce(sum(amount), 0), 0) AS amount FROM billing_creditmovement
+          WHERE w.subject = 'c:' || team_id
+        ) c
+        WHERE w.subject LIKE 'c:%' AND w.limit_snapshot <> c.amount""",
+    "each movement of credit is booked once": """
+        SELECT 'credit ' || coalesce(m.id::text, e.dedupe_key), m.amount, e.credit
+        FROM billing_creditmovement m
+        FULL JOIN (SELECT * FROM billing_ledgerentry WHERE credit IS NOT NULL) e ON e.dedupe_key = 'credit:' || m.id
+        WHERE m.amount IS DISTINCT FROM e.credit OR m.team_id IS DISTINCT FROM e.team_id""",
     "only running calls hold": """
         SELECT 'reservation ' || r.id, r.state, 'has held lines'
         FROM billing_reservation r JOIN billing_reservationline l ON l.reservation_id = r.id

@@ -106,6 +106,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_BEAT_SCHEDULE = {
     "turns-sweep": {"task": "app.chat.tasks.turns_sweep", "schedule": 10.0},
     "reservations-sweep": {"task": "app.billing.tasks.reservations_sweep", "schedule": 30.0},
+    "credits-lapse": {"task": "app.billing.tasks.credits_lapse", "schedule": 60.0},
     "documents-requeue": {"task": "retrieval.tasks.documents_requeue_expired", "schedule": 20.0},
     "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
 }

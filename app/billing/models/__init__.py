@@ -1,6 +1,7 @@
 """Tables of billing; nothing outside `app.billing` may import them."""
 
 from app.billing.models.budgets import Budget, BudgetWindow
+from app.billing.models.credit import CreditMovement
 from app.billing.models.ledger import LedgerEntry, LedgerLine
 from app.billing.models.prices import PriceComponent, PriceVersion
 from app.billing.models.reservations import LineState, Reservation, ReservationLine, UsageAttempt
@@ -8,6 +9,7 @@ from app.billing.models.reservations import LineState, Reservation, ReservationL
 __all__ = [
     "Budget",
     "BudgetWindow",
+    "CreditMovement",
     "LedgerEntry",
     "LedgerLine",
     "LineState",

@@ -17,8 +17,9 @@ HOT: dict[str, Any] = {"on_delete": models.PROTECT, "db_constraint": False}
 class Budget(BaseModel):
     """A limit. A row means a limit and 0 means nothing; no limit is no row.
 
-    `subject` names whom it covers: `i`, `t:<team>`, `a:<team>:<account>`, `p:<account>`, `k:<key>`. A `*` for an id
-    makes it the default of everyone without an own row of that scope, unit and model.
+    `subject` names whom it covers: `i`, `t:<team>`, `c:<team>` (prepaid credit, whose limit its window alone carries),
+    `a:<team>:<account>`, `p:<account>`, `k:<key>`. A `*` for an id makes it the default of everyone without an own row
+    of that scope, unit and model.
     """
 
     scope = models.CharField(max_length=12)
@@ -46,7 +47,7 @@ class Budget(BaseModel):
                 name="billing_budget_once",
             ),
             models.CheckConstraint(
-                condition=Q(scope__in=["installation", "team", "allowance", "person", "key"]),
+                condition=Q(scope__in=["installation", "team", "prepaid", "allowance", "person", "key"]),
                 name="billing_budget_scope",
             ),
             models.CheckConstraint(
@@ -82,6 +83,8 @@ class BudgetWindow(BaseModel):
     """The limit in force in this window; it can be raised for this window alone."""
     spent = models.DecimalField(**AMOUNT, default=0, db_default=0)
     held = models.DecimalField(**AMOUNT, default=0, db_default=0)
+    review_at = models.DateTimeField(null=True)
+    """Of prepaid credit: when a grant lapses next; the first hold after that takes back what is unspent."""
 
     class Meta:
         constraints = (

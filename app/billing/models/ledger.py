@@ -18,7 +18,7 @@ class LedgerEntry(models.Model):
 
     id = models.UUIDField(primary_key=True)
     kind = models.CharField(max_length=10)
-    """charge, adjust, refund, grant, write_off."""
+    """charge, adjust, refund, grant, expiry, write_off."""
     dedupe_key = models.CharField(max_length=200)
     effective_at = models.DateTimeField()
     """Copied from the reservation, never the time of writing."""
@@ -26,6 +26,8 @@ class LedgerEntry(models.Model):
     currency = models.CharField(max_length=3)
     price = models.DecimalField(**AMOUNT, null=True)
     cost = models.DecimalField(**AMOUNT, null=True)
+    credit = models.DecimalField(**AMOUNT, null=True)
+    """A movement of prepaid credit, signed; such an entry is nobody's use, and its price is 0."""
     price_missing = models.BooleanField()
     """At least one component has no known price; `price` then sums the known ones."""
     reservation = models.ForeignKey(Reservation, null=True, related_name="entries", **HOT)
@@ -59,7 +61,7 @@ class LedgerEntry(models.Model):
         constraints = (
             models.UniqueConstraint(fields=["dedupe_key"], name="billing_entry_once"),
             models.CheckConstraint(
-                condition=Q(kind__in=["charge", "adjust", "refund", "grant", "write_off"]),
+                condition=Q(kind__in=["charge", "adjust", "refund", "grant", "expiry", "write_off"]),
                 name="billing_entry_kind",
             ),
         )

@@ -7,7 +7,10 @@ BEGIN
   IF to_regrole('tessera_app') IS NULL THEN
     RETURN;
   END IF;
-  FOREACH t IN ARRAY ARRAY['billing_ledgerentry', 'billing_ledgerline', 'billing_pricecomponent'] LOOP
+  FOREACH t IN ARRAY ARRAY['billing_ledgerentry', 'billing_ledgerline', 'billing_pricecomponent',
+    'billing_creditmovement'] LOOP
+    -- The first migration that runs this does not know every table yet; the last one does.
+    CONTINUE WHEN to_regclass(t) IS NULL;
     EXECUTE format('REVOKE ALL ON %I FROM tessera_app', t);
     EXECUTE format('GRANT SELECT, INSERT ON %I TO tessera_app', t);
   END LOOP;

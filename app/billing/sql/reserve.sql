@@ -166,6 +166,7 @@ DECLARE
   v_short uuid[];
   v_soft uuid[];
   v_behind boolean;
+  v_lapsed boolean;
   r billing_reservation%ROWTYPE;
   d record;
   e record;
@@ -217,6 +218,7 @@ BEGIN
   -- A line that waits holds more than it spent, so to leave it waiting is safe; not so where more was used than held.
   v_behind := EXISTS (
     SELECT 1 FROM billing_reservationline WHERE window_id = ANY (s.ids) AND state = 1 AND spent > amount);
+  v_lapsed := EXISTS (SELECT 1 FROM billing_budgetwindow WHERE subject = 'c:' || v_team AND review_at <= v_at);
   FOR v_try IN 1..3 LOOP
     v_fits := 'Infinity';
     v_full := '{}';
@@ -240,10 +242,13 @@ BEGIN
         v_short := v_short || w.id;
       END IF;
     END LOOP;
-    EXIT WHEN v_force OR (v_fits >= v_asked AND NOT (v_try = 1 AND (v_behind OR cardinality(v_soft) > 0)));
+    EXIT WHEN v_force OR (v_fits >= v_asked AND NOT (v_try = 1 AND (v_behind OR v_lapsed OR cardinality(v_soft) > 0)));
     -- Not all of it fits. Calls that have ended may not be counted in yet; holds of dead processes may be in the way.
     EXIT WHEN v_try = 3 OR (v_try = 2 AND billing_expire(v_full, 1000) IS NULL);
     PERFORM billing_fold(s.ids);
+    IF v_lapsed THEN
+      PERFORM billing_credit_lapse(v_team, v_at);
+    END IF;
   END LOOP;
 
   IF cardinality(v_short) > 0 AND NOT v_force THEN

@@ -51,6 +51,7 @@ CREATE OR REPLACE FUNCTION billing_applicable(
   FROM (
     SELECT b.id, b.scope, b.name, b.unit, b.price_key, b.period, b.zone, b.hard, b."limit" AS amount,
       CASE b.scope WHEN 'installation' THEN 'i' WHEN 'team' THEN 't:' || p_team
+        WHEN 'prepaid' THEN 'c:' || p_team
         WHEN 'allowance' THEN 'a:' || p_team || ':' || p_account WHEN 'person' THEN 'p:' || p_account
         ELSE 'k:' || p_key END AS subject,
       rank() OVER (PARTITION BY b.scope, b.unit, b.price_key
@@ -59,7 +60,7 @@ CREATE OR REPLACE FUNCTION billing_applicable(
     WHERE b.active
       AND b.subject = ANY (ARRAY[
         'i',
-        't:' || p_team, CASE WHEN p_team IS NOT NULL THEN 't:*' END,
+        'c:' || p_team, 't:' || p_team, CASE WHEN p_team IS NOT NULL THEN 't:*' END,
         'a:' || p_team || ':' || p_account,
         CASE WHEN p_account IS NOT NULL THEN 'a:' || p_team || ':*' END,
         CASE WHEN p_team IS NOT NULL AND p_account IS NOT NULL THEN 'a:*:*' END,

@@ -5,7 +5,7 @@ from typing import Literal
 
 CallKind = Literal["chat", "embedding", "rerank", "title", "condense", "probe"]
 Unit = Literal["money", "tokens", "requests"]
-Scope = Literal["installation", "team", "allowance", "person", "key"]
+Scope = Literal["installation", "team", "prepaid", "allowance", "person", "key"]
 Period = Literal["day", "week", "month", "lifetime"]
 Outcome = Literal["completed", "stopped", "failed"]
 UsageSource = Literal["server_final", "server_running", "local", "none"]

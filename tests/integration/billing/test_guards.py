@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.utils import IntegrityError
 
+from app.billing.credit import credit_grant
 from app.billing.models import LedgerEntry, PriceVersion, Reservation, UsageAttempt
 from app.billing.services import reservation_hold, reservation_settle
 from app.billing.wire import attempt_payload, hold_payload
@@ -21,7 +22,7 @@ from tests.integration.billing.conftest import MakeHold, used
 pytestmark = pytest.mark.django_db
 
 UNDELETABLE = ["billing_reservation", "billing_priceversion", "billing_usageattempt", "billing_budget"]
-FACTS = ["billing_ledgerentry", "billing_ledgerline", "billing_pricecomponent"]
+FACTS = ["billing_ledgerentry", "billing_ledgerline", "billing_pricecomponent", "billing_creditmovement"]
 KEPT = [*FACTS, "billing_priceversion", "billing_usageattempt"]
 
 
@@ -32,8 +33,10 @@ def execute(statement: str) -> None:
 
 @pytest.fixture
 def booked(roomy: UUID, hold: MakeHold) -> UUID:
-    """One settled call."""
+    """One settled call of a team with prepaid credit."""
     item = hold()
+    assert item.payer.team_id
+    credit_grant(team_id=item.payer.team_id, amount=Decimal(1), source="", granted_by="tests")
     reservation_hold(hold=item)
     reservation_settle(reservation_id=item.reservation_id, attempts=[used(raw_usage={"prompt_tokens": 1000})])
     return item.reservation_id
