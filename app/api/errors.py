@@ -52,8 +52,11 @@ _OPENAI: Mapping[str, tuple[int, str, str]] = {
     "not_authenticated": (401, "invalid_request_error", "invalid_api_key"),
     "budget_exhausted": (429, "insufficient_quota", "insufficient_quota"),
     "rate_limited": (429, "rate_limit_exceeded", "rate_limit_exceeded"),
+    # Neither is a quota that waiting or paying would fill.
+    "price_missing": (400, "invalid_request_error", "price_missing"),
+    "paused": (403, "permission_error", "paused"),
 }
-_OPENAI_PARAMS = {"model_not_found": "model", "context_length_exceeded": "messages"}
+_OPENAI_PARAMS = {"model_not_found": "model", "price_missing": "model", "context_length_exceeded": "messages"}
 _BROKER = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, kombu.exceptions.OperationalError)
 
 

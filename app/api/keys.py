@@ -86,7 +86,14 @@ def _within(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stored(budget: Mapping[str, Any] | None) -> dict[str, str] | None:
-    return None if budget is None else {name: str(value) for name, value in budget.items()}
+    return (
+        None
+        if budget is None
+        else {
+            name: f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
+            for name, value in budget.items()
+        }
+    )
 
 
 def _replacing(key: ApiKey, budget: Mapping[str, Any] | None) -> dict[str, str] | None:

@@ -9,8 +9,9 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from app.billing.admin_booked import LedgerEntryAdmin, ReservationAdmin
-from app.billing.forms import BudgetAddForm, BudgetForm, PriceForm, whom
+from app.billing.forms import BudgetAddForm, BudgetForm, PriceForm
 from app.billing.models import Budget, BudgetWindow, LedgerEntry, PriceComponent, PriceVersion, Reservation
+from app.billing.naming import whom
 from app.billing.services import budget_remove
 from app.billing.types import Period, Scope, Unit
 from app.common.admin_site import ReadOnly, RowAdmin, StaffOnly, exact, filter_of

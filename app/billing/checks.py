@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from app.billing.types import Rate, Unit
+from app.billing.types import STORED, Period, Rate, Unit
 from app.billing.types.words import is_exact
 from app.common.errors import InvalidInput
 
@@ -29,3 +29,9 @@ def check_limit(limit: Decimal | int, unit: Unit, zone: str) -> None:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError) as exc:
         raise InvalidInput(f"{zone} is not a time zone; use an IANA name such as Europe/Berlin.") from exc
+
+
+def check_stored(unit: Unit, period: Period, price_key: str) -> None:
+    """What is stored does not begin anew, and belongs to no model. Errors: InvalidInput."""
+    if unit in STORED and (period != "lifetime" or price_key):
+        raise InvalidInput(f"A limit of stored {unit} has no period and no model: give it `lifetime`.")

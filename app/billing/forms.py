@@ -12,6 +12,7 @@ from django.db.models import Model
 
 from app.accounts.models import ApiKey, Team, User
 from app.billing.models import Budget, PriceVersion
+from app.billing.naming import ids_of
 from app.billing.services import budget_set, price_set
 from app.billing.types import Period, Price, Rate, Scope, Unit
 from app.common.admin_site import RowForm
@@ -117,7 +118,7 @@ class BudgetForm(AskingForm[Budget]):
         min_value=0,
         max_digits=28,
         decimal_places=15,
-        help_text=f"Money in {settings.CURRENCY}, else whole tokens or requests. 0 means nothing.",
+        help_text=f"Money in {settings.CURRENCY}, else whole tokens, requests, bytes or pages. 0 means nothing.",
     )
 
     class Meta:
@@ -142,6 +143,7 @@ class BudgetForm(AskingForm[Budget]):
             hard=values["hard"],
             alert_ratios=[Decimal(str(ratio)) for ratio in row.alert_ratios],
             set_by=self.set_by,
+            ceiling=values["limit"],
         )
 
 
@@ -187,34 +189,5 @@ class BudgetAddForm(BudgetForm):
             name=values["name"],
             hard=values["hard"],
             set_by=self.set_by,
+            ceiling=values["limit"],
         )
-
-
-def ids_of(subject: str) -> dict[str, Any]:
-    """The ids that `subjects.subject_of` made a subject from; those that are `*` or absent are left out."""
-    head, *parts = subject.split(":")
-    team, account = ("team_id",), ("account_id",)
-    names = {"t": team, "c": team, "a": team + account, "p": account, "k": ("key_id",)}
-    named = zip(names.get(head, ()), parts, strict=True)
-    return {name: UUID(part) for name, part in named if part != "*"}
-
-
-def whom(subject: str) -> str:
-    """Whom a limit covers, in words; ids of people and teams that are gone stay ids."""
-    head, ids = subject.partition(":")[0], ids_of(subject)
-    if head == "i":
-        return "the installation"
-    parts = []
-    if head in {"a", "p"}:
-        account = ids.get("account_id")
-        found = User.objects.filter(account_id=account).first() if account else None
-        parts.append(str(found or account or "every person"))
-    if head in {"a", "c", "t"}:
-        team = ids.get("team_id")
-        found_team = Team.objects.filter(pk=team).first() if team else None
-        parts.append(str(found_team or team or "every team"))
-    if head == "k":
-        key = ids.get("key_id")
-        found_key = ApiKey.objects.filter(pk=key).first() if key else None
-        parts.append(f"{found_key.prefix}… {found_key.name}" if found_key else str(key or "every key"))
-    return " in ".join(parts)

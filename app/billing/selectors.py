@@ -104,7 +104,8 @@ def limits_remaining(
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT budget_id, scope, name, unit, price_key, period, hard, amount AS "limit", spent, held, resets_at
+            SELECT budget_id, window_id, scope, subject, name, unit, price_key, period, zone, hard,
+              amount AS "limit", spent, held, resets_at
             FROM billing_limits(%s, %s, %s, %s, %s, %s)
             ORDER BY array_position(
               ARRAY['installation', 'team', 'prepaid', 'allowance', 'person', 'key'], scope), unit, period

@@ -11,9 +11,10 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import F
 
 from app.billing import pricing
-from app.billing.checks import check_limit, check_rates
+from app.billing.checks import check_limit, check_rates, check_stored
 from app.billing.errors import (
     BudgetExhausted,
     BudgetMissing,
@@ -21,23 +22,28 @@ from app.billing.errors import (
     PriceMissing,
     ReservationConflict,
     ReservationMissing,
+    SpendingPaused,
 )
 from app.billing.models import Budget, BudgetWindow, PriceComponent, PriceVersion
+from app.billing.naming import covers_of
+from app.billing.noting import noted
 from app.billing.subjects import subject_of
 from app.billing.types import Attempt, EndState, Held, Hold, Period, Price, Rate, Scope, Settled, Side, Unit
 from app.billing.wire import (
     attempt_payload,
     call,
+    call_maybe,
     held_from,
     hold_again_payload,
     hold_payload,
-    limit_from,
+    refused_from,
     settled_from,
 )
 from app.common.clock import now
 from app.common.errors import InvalidInput
 
 DEFAULT_INSTALLATION_LIMIT = Decimal(100)
+ALERT_RATIOS = (Decimal("0.5"), Decimal("0.8"), Decimal(1))
 DEFAULT_ALLOWANCE = Decimal(10)
 """A month, in the installation's currency; what a new installation starts with."""
 
@@ -46,21 +52,33 @@ def reservation_hold(*, hold: Hold) -> Held:
     """Hold what the call may cost at most, in every window of the payer, in one statement.
 
     Idempotent by `hold.reservation_id`. Send `Held.output_tokens` upstream as the cap.
-    Errors: BudgetExhausted, BudgetMissing, PriceMissing (nothing is held then); ReservationConflict.
+    Errors: BudgetExhausted, BudgetMissing, PriceMissing, SpendingPaused (nothing is held then); ReservationConflict.
     """
     answer = call(
         "billing_reserve",
         hold_payload(hold, currency=settings.CURRENCY, allow_unlimited=settings.ALLOW_UNLIMITED_SPEND),
     )
     if "refused" in answer:
-        raise BudgetExhausted(limit_from(answer["refused"][0]), currency=settings.CURRENCY)
+        limit = refused_from(answer)[0]
+        raise BudgetExhausted(limit, currency=settings.CURRENCY, covers=covers_of(limit.subject))
+    if "paused" in answer:
+        raise SpendingPaused(answer["paused"]["reason"])
     if "price_missing" in answer:
         raise PriceMissing(answer["price_missing"]["price_key"], answer["price_missing"]["component"])
     if "no_budget" in answer:
         raise BudgetMissing
     if "conflict" in answer:
         raise ReservationConflict
-    return held_from(answer)
+    return noted(held_from(answer))
+
+
+def reservation_lower(*, reservation_id: UUID, price_keys: Sequence[str], input_tokens: int) -> bool:
+    """Hold no more than the prompt as it was built can take; the cap stays. False: nothing was to be lowered.
+
+    `price_keys` are the routes of the hold, without what was held besides.
+    """
+    payload = {"reservation_id": reservation_id, "price_keys": price_keys, "input_tokens": input_tokens}
+    return call_maybe("billing_lower", payload) is not None
 
 
 def reservation_settle(
@@ -221,17 +239,20 @@ def budget_set(  # noqa: PLR0913 - one keyword for each column
     name: str = "",
     zone: str | None = None,
     hard: bool = True,
-    alert_ratios: Sequence[Decimal] = (),
+    alert_ratios: Sequence[Decimal] = ALERT_RATIOS,
     set_by: str = "",
+    ceiling: Decimal | int | None = None,
 ) -> UUID:
     """Set a limit and return the budget's id; the same subject, unit, model and period again changes it at once.
 
     An id left out makes it the default of every team, person or key without an own one (allowance: of every person
-    in every team, or of every person in `team_id`). A limit counts what is held after it was set. Another zone
-    starts new windows. Errors: InvalidInput.
+    in every team, or of every person in `team_id`). A limit counts what is held after it was set; changed in
+    mid-window it keeps what was spent and what was added for that window alone. Another zone starts new windows.
+    `ceiling`: how high the team's owner may go; None leaves it. Errors: InvalidInput.
     """
     zone = zone or settings.INSTALLATION_ZONE
     check_limit(limit, unit, zone)
+    check_stored(unit, period, price_key)
     try:
         subject = subject_of(scope, team_id=team_id, account_id=account_id, key_id=key_id)
     except ValueError as exc:
@@ -242,6 +263,7 @@ def budget_set(  # noqa: PLR0913 - one keyword for each column
         "hard": hard,
         "alert_ratios": [f"{ratio:f}" for ratio in alert_ratios],
         "set_by": set_by,
+        **({} if ceiling is None else {"ceiling": ceiling}),
     }
     same = Budget.objects.filter(subject=subject, unit=unit, price_key=price_key, period=period, active=True)
     with transaction.atomic():
@@ -259,7 +281,9 @@ def budget_set(  # noqa: PLR0913 - one keyword for each column
                 **values,
             ).id
         Budget.objects.filter(id=budget.id).update(**values)
-        BudgetWindow.objects.filter(budget=budget, ends_at__gt=now()).update(limit_snapshot=limit)
+        BudgetWindow.objects.filter(budget=budget, ends_at__gt=now()).update(
+            limit_snapshot=F("raised") + limit
+        )
     return budget.id
 
 

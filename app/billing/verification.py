@@ -74,7 +74,7 @@ _CHECKS = {
           FROM billing_reservationline GROUP BY window_id
         ) l ON l.window_id = w.id
         CROSS JOIN LATERAL (VALUES ('spent', w.spent, l.spent), ('held', w.held, l.held)) AS s(side, stored, rebuilt)
-        WHERE s.stored <> coalesce(s.rebuilt, 0)""",
+        WHERE s.stored <> coalesce(s.rebuilt, 0) AND w.unit NOT IN ('bytes', 'pages')""",
     "prepaid credit = sum of its movements": """
         SELECT 'window ' || w.id, w.limit_snapshot, c.amount
         FROM billing_budgetwindow w
@@ -139,7 +139,8 @@ def windows_rebuild() -> int:
                 coalesce(sum(l.amount) FILTER (WHERE l.state < 2), 0) AS held
               FROM billing_budgetwindow w LEFT JOIN billing_reservationline l ON l.window_id = w.id GROUP BY w.id
             ) x
-            WHERE w.id = x.id AND (w.spent, w.held) IS DISTINCT FROM (x.spent, x.held)
+            WHERE w.id = x.id AND w.unit NOT IN ('bytes', 'pages')
+              AND (w.spent, w.held) IS DISTINCT FROM (x.spent, x.held)
             """
         )
         corrected: int = cursor.rowcount

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,11 +17,17 @@ Json = dict[str, Any]
 
 def call(function: str, payload: Mapping[str, Any]) -> Json:
     """Run one SQL function as one statement; outside a transaction that is one commit."""
+    answer = call_maybe(function, payload)
+    assert answer is not None
+    return answer
+
+
+def call_maybe(function: str, payload: Mapping[str, Any]) -> Json | None:
+    """The same for a function that may answer null."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {function}(%s::jsonb)::text", [json.dumps(payload, default=str)])
         answer = cursor.fetchone()[0]
-    result: Json = json.loads(answer, parse_float=Decimal)
-    return result
+    return None if answer is None else json.loads(answer, parse_float=Decimal)
 
 
 def hold_payload(hold: Hold, *, currency: str, allow_unlimited: bool) -> Json:
@@ -102,6 +109,7 @@ def held_from(answer: Json) -> Held:
         expires_at=datetime.fromisoformat(answer["expires_at"]),
         replayed=answer["replayed"],
         soft=tuple(limit_from(item) for item in answer["soft"]),
+        tight=tuple(limit_from(item) for item in answer["tight"]),
     )
 
 
@@ -138,6 +146,18 @@ _SETTLED_PLAIN = (
 )
 
 
+def refused_from(answer: Json) -> list[LimitState]:
+    """The limits that refused, each with what the call would have taken of it."""
+    return [
+        replace(
+            limit,
+            needed=_money(answer["needs"].get(limit.unit)),
+            least=_money(answer["least"].get(limit.unit)),
+        )
+        for limit in map(limit_from, answer["refused"])
+    ]
+
+
 def limit_from(answer: Mapping[str, Any]) -> LimitState:
     """A window as a limit, from an answer or from a row of `billing_limits`."""
     limit, spent, held = (Decimal(answer[name]) for name in ("limit", "spent", "held"))
@@ -155,6 +175,9 @@ def limit_from(answer: Mapping[str, Any]) -> LimitState:
         period=answer["period"],
         price_key=answer["price_key"] or None,
         budget_id=UUID(str(answer["budget_id"])),
+        window_id=UUID(str(answer["window_id"])) if answer["window_id"] else None,
+        subject=answer["subject"],
+        zone=answer["zone"],
     )
 
 

@@ -88,6 +88,10 @@ class Estimate:
         """What a reservation holds for input: the maximum with the counter's error on top."""
         return math.ceil(self.total_max * self.accuracy.factor)
 
+    def held_for(self, stitched: int) -> int:
+        """The same once the prompt is built, of `stitched` tokens besides what was given."""
+        return math.ceil((self.given + stitched) * self.accuracy.factor)
+
     def public(self) -> dict[str, Any]:
         """As `precount/` and the `turn` event show it."""
         return {

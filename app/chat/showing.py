@@ -46,14 +46,10 @@ _NOT_REPLAYABLE: Mapping[str, Any] = {
 def turn(ask: Ask, estimate: Estimate, admission: Admission, *, replayable: bool) -> dict[str, Any]:
     """Body of the `turn` event: who pays, what was counted, and what the reader should know beforehand."""
     notices: list[Mapping[str, Any]] = [*(ask.route.notices if ask.route else ()), *estimate.notices]
-    if admission.held.shrunk:
-        notices.append(
-            {
-                "code": "output_cap_lowered",
-                "message": f"The answer is limited to {admission.output_tokens} tokens: the budget has no room.",
-                "max_output_tokens": admission.output_tokens,
-            }
-        )
+    notices += [
+        {"code": note.code, "message": note.message, "max_output_tokens": admission.output_tokens}
+        for note in admission.held.notes
+    ]
     if ask.targets[0].is_demonstration:
         notices.append(_DEMONSTRATION)
     if ask.keep and not replayable:

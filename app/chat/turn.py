@@ -88,6 +88,7 @@ class Turn:
             found = await self._retrieve(admission)
         with self.clock.stage("stitch"):
             prompt = self._stitch(estimate, found)
+            await admission.narrow(estimate.held_for(prompt.input_tokens))
         if self.ask.targets[0].is_demonstration:
             with self.clock.stage("quote", queued=admission.waited_take):
                 await self._quote(admission)

@@ -11,10 +11,10 @@ from django.views.decorators.cache import never_cache
 from django.views.generic import TemplateView
 
 from app.common.clock import now
+from app.common.formatting import decimals_for
 from app.dashboard import selectors
 from app.dashboard.chart import chart
 from app.dashboard.filters import GROUP_NAMES, parse, presets
-from app.dashboard.formatting import decimals_for
 
 
 @method_decorator(never_cache, name="dispatch")

@@ -38,6 +38,8 @@ from inference_client.types import (
 
 log = logging.getLogger(__name__)
 RETRY = Retry()
+NARROWED_FROM = 200
+"""Tokens: below this a hold that is too large is in nobody's way, and giving some back costs a commit."""
 
 
 class Admission:
@@ -131,6 +133,19 @@ class Admission:
                 "embedder", "No embedding server is set up; an administrator can add one.", retry_after=None
             )
         return await embed_with(target, texts, role=role, admission=self)
+
+    async def narrow(self, input_tokens: int) -> None:
+        """Hold no more than the prompt as it was built can take, where that gives back enough to matter to others."""
+        spare = self.plan.input_tokens - input_tokens
+        if spare < max(NARROWED_FROM, self.plan.input_tokens // 4):
+            return
+        keys = tuple(dict.fromkeys(target.price_key for target in self.plan.targets))
+        await run_db(
+            billing.reservation_lower,
+            reservation_id=self.held.reservation_id,
+            price_keys=keys,
+            input_tokens=input_tokens,
+        )
 
     def waited(self, seconds: float) -> None:
         """Add to the time in line."""

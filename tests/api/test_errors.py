@@ -17,13 +17,16 @@ import app.chat
 import retrieval
 from app.api.error_codes import CODES
 from app.api.errors import error_body, openai_error_body, refusal_of
-from app.billing.errors import BudgetExhausted
+from app.billing.errors import BudgetExhausted, PriceMissing, SpendingPaused
+from app.billing.naming import Covers
 from app.billing.types import LimitState
 from app.chat.precount import ContextTooLong
 from app.common import errors
 from app.common.clock import now
 from inference_client import errors as inference
 from retrieval import errors as retrieval_errors
+
+COVERS = Covers("of team “Research”", "An owner of the team")
 
 
 def _limit():
@@ -36,6 +39,9 @@ def _limit():
         hard=True,
         name="Research",
     )
+
+
+EXHAUSTED = BudgetExhausted(_limit(), currency="EUR", covers=COVERS)
 
 
 @pytest.mark.parametrize(
@@ -88,10 +94,12 @@ def test_a_mistake_of_ours_tells_nothing_of_itself():
 
 
 def test_an_exhausted_budget_says_what_when_and_how_much():
-    status, body, headers = error_body(BudgetExhausted(_limit(), currency="EUR"), "")
+    status, body, headers = error_body(EXHAUSTED, "")
     assert status == 402
     assert body["error"]["code"] == "budget_exhausted"
-    assert {"scope", "limit", "remaining", "resets_at", "unit"} <= set(body["error"]["detail"])
+    assert {"scope", "limit", "remaining", "resets_at", "unit", "needed", "limit_id", "raised_by"} <= set(
+        body["error"]["detail"]
+    )
     assert 3500 < int(headers["Retry-After"]) <= 3600
 
 
@@ -99,7 +107,9 @@ def test_an_exhausted_budget_says_what_when_and_how_much():
     ("exc", "status", "kind", "code", "retry"),
     [
         (errors.NotAuthenticated(), 401, "invalid_request_error", "invalid_api_key", "false"),
-        (BudgetExhausted(_limit(), currency="EUR"), 429, "insufficient_quota", "insufficient_quota", "false"),
+        (EXHAUSTED, 429, "insufficient_quota", "insufficient_quota", "false"),
+        (PriceMissing("m"), 400, "invalid_request_error", "price_missing", "false"),
+        (SpendingPaused("invoice check"), 403, "permission_error", "paused", "false"),
         (errors.RateLimited(retry_after=1.5), 429, "rate_limit_exceeded", "rate_limit_exceeded", None),
         (
             errors.NotFound("No.", code="model_not_found"),

@@ -107,6 +107,11 @@ def test_the_budget_of_a_key_is_in_force(client_for, api_key, team):
     assert (limit.unit, limit.limit, limit.period, limit.hard) == ("tokens", 500, "day", True)
 
 
+def test_a_limit_of_zero_is_shown_as_zero(client_for, api_key):
+    made = _make(client_for(api_key), budget={"unit": "money", "limit": "0", "period": "day"}).json()
+    assert made["budget"]["limit"] == "0"
+
+
 @pytest.mark.parametrize(
     ("budget", "status"),
     [

@@ -1,5 +1,6 @@
 """Tables of billing; nothing outside `app.billing` may import them."""
 
+from app.billing.models.asking import BudgetAlert, LimitRequest, Pause
 from app.billing.models.budgets import Budget, BudgetWindow
 from app.billing.models.credit import CreditMovement
 from app.billing.models.ledger import LedgerEntry, LedgerLine
@@ -8,11 +9,14 @@ from app.billing.models.reservations import LineState, Reservation, ReservationL
 
 __all__ = [
     "Budget",
+    "BudgetAlert",
     "BudgetWindow",
     "CreditMovement",
     "LedgerEntry",
     "LedgerLine",
+    "LimitRequest",
     "LineState",
+    "Pause",
     "PriceComponent",
     "PriceVersion",
     "Reservation",

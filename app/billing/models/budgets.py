@@ -38,6 +38,8 @@ class Budget(BaseModel):
     active = models.BooleanField(default=True)
     """False: no longer checked; its windows stay, because reservations name them."""
     set_by = models.CharField(max_length=200, blank=True)
+    ceiling = models.DecimalField(**AMOUNT, null=True, blank=True)
+    """What staff granted: the team's own owner goes no higher. Null: nothing was said."""
 
     class Meta:
         constraints = (
@@ -51,10 +53,16 @@ class Budget(BaseModel):
                 name="billing_budget_scope",
             ),
             models.CheckConstraint(
-                condition=Q(unit__in=["money", "tokens", "requests"]), name="billing_budget_unit"
+                condition=Q(unit__in=["money", "tokens", "requests", "bytes", "pages"]),
+                name="billing_budget_unit",
             ),
             models.CheckConstraint(
                 condition=Q(period__in=["day", "week", "month", "lifetime"]), name="billing_budget_period"
+            ),
+            # What is stored is there or not; it does not begin anew at midnight.
+            models.CheckConstraint(
+                condition=~Q(unit__in=["bytes", "pages"]) | Q(period="lifetime", price_key=""),
+                name="billing_budget_stored",
             ),
             # NaN compares greater than every number in PostgreSQL: the upper bound refuses it.
             models.CheckConstraint(condition=Q(limit__gte=0, limit__lt=10**13), name="billing_budget_limit"),
@@ -80,7 +88,9 @@ class BudgetWindow(BaseModel):
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField()
     limit_snapshot = models.DecimalField(**AMOUNT)
-    """The limit in force in this window; it can be raised for this window alone."""
+    """The limit in force in this window, with what was added for this window alone."""
+    raised = models.DecimalField(**AMOUNT, default=0, db_default=0)
+    """That part of it: it ends with the window."""
     spent = models.DecimalField(**AMOUNT, default=0, db_default=0)
     held = models.DecimalField(**AMOUNT, default=0, db_default=0)
     review_at = models.DateTimeField(null=True)

@@ -21,15 +21,21 @@ BEGIN
 END $$;
 
 
+-- With one argument less, it would stay beside the new one.
+DROP FUNCTION IF EXISTS billing_held(billing_reservation, boolean, uuid[]);
+
 -- A reservation as `billing_reserve` answers it.
-CREATE OR REPLACE FUNCTION billing_held(r billing_reservation, p_replayed boolean, p_soft uuid[]) RETURNS jsonb
+CREATE OR REPLACE FUNCTION billing_held(
+  r billing_reservation, p_replayed boolean, p_soft uuid[], p_tight uuid[]
+) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN jsonb_build_object(
     'reservation_id', r.id, 'state', r.state, 'output_tokens', r.held_output_tokens,
     'shrunk', r.held_output_tokens < r.asked_output_tokens, 'price', r.held_price::text, 'currency', r.currency,
     'effective_at', r.effective_at, 'expires_at', r.expires_at, 'replayed', p_replayed,
-    'soft', CASE WHEN cardinality(p_soft) > 0 THEN billing_limit_json(p_soft) ELSE '[]' END);
+    'soft', CASE WHEN cardinality(p_soft) > 0 THEN billing_limit_json(p_soft) ELSE '[]' END,
+    'tight', CASE WHEN cardinality(p_tight) > 0 THEN billing_limit_json(p_tight) ELSE '[]' END);
 END $$;
 
 
@@ -38,9 +44,10 @@ CREATE OR REPLACE FUNCTION billing_limit_json(p_windows uuid[]) RETURNS jsonb
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object(
-    'budget_id', b.id, 'scope', b.scope, 'name', b.name, 'unit', b.unit, 'period', b.period, 'hard', b.hard,
-    'price_key', nullif(b.price_key, ''), 'limit', w.limit_snapshot::text, 'spent', w.spent::text,
-    'held', w.held::text, 'resets_at', CASE WHEN b.period <> 'lifetime' THEN w.ends_at END
+    'budget_id', b.id, 'window_id', w.id, 'subject', w.subject, 'scope', b.scope, 'name', b.name, 'unit', b.unit,
+    'period', b.period, 'zone', b.zone, 'hard', b.hard, 'price_key', nullif(b.price_key, ''), 'limit', w.limit_snapshot::text, 'spent', w.spent::text,
+    'held', w.held::text,
+    'resets_at', CASE WHEN b.period <> 'lifetime' THEN w.ends_at END
   ) ORDER BY w.ends_at DESC, w.limit_snapshot - w.spent - w.held), '[]')
   FROM billing_budgetwindow w JOIN billing_budget b ON b.id = w.budget_id WHERE w.id = ANY (p_windows));
 END $$;
@@ -138,14 +145,29 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 
+-- The same in every unit of a limit; unknown where the price is.
+CREATE OR REPLACE FUNCTION billing_needs(p_price numeric, p_tokens bigint) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT jsonb_build_object('money', p_price::text, 'tokens', p_tokens::text, 'requests', '1')
+$$;
+
+
+-- Since when calls that cost money are paused, and why; null while they are not.
+CREATE OR REPLACE FUNCTION billing_paused() RETURNS jsonb
+LANGUAGE sql STABLE AS $$
+  SELECT jsonb_build_object('since', x.created_at, 'reason', x.reason)
+  FROM (SELECT created_at, reason, paused FROM billing_pause ORDER BY id DESC LIMIT 1) x WHERE x.paused
+$$;
+
+
 -- Holds what a call may cost at most in every window of its payer, or nothing at all.
 --
 -- In: reservation_id, team_id, account_id, key_id, kind, price_key, fallback_price_keys[], mode, input_tokens,
 -- extra[{price_key, input_tokens}] (calls made besides, such as embedding the query),
 -- max_output_tokens, min_output_tokens, currency, allow_unlimited, effective_at?, expires_at? | ttl_seconds, dedupe_key,
 -- fingerprint, deployment_id, turn_id, request_id; `force` re-creates a forgotten hold without asking for room.
--- Out: the reservation (see billing_held), or {refused: [limit]}, {no_budget: true}, {price_missing: {…}},
--- {conflict: true}.
+-- Out: the reservation (see billing_held), or {refused: [limit], needs, least} (as asked, and with the shortest
+-- answer; by unit), {no_budget: true}, {price_missing: {…}}, {paused: {since, reason}}, {conflict: true}.
 CREATE OR REPLACE FUNCTION billing_reserve(p jsonb) RETURNS jsonb
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -156,6 +178,8 @@ DECLARE
   v_floor bigint := p ->> 'min_output_tokens';
   v_granted bigint;
   v_force boolean := coalesce((p ->> 'force')::boolean, false);
+  v_priced boolean;
+  v_paused jsonb;
   v_keys text[] := ARRAY[p ->> 'price_key'] || ARRAY(SELECT jsonb_array_elements_text(p -> 'fallback_price_keys'));
   v_extra_keys text[] := ARRAY(SELECT x ->> 'price_key' FROM jsonb_array_elements(p -> 'extra') AS x);
   v_extra numeric := 0;
@@ -181,7 +205,7 @@ BEGIN
   END IF;
   IF r.id IS NOT NULL THEN
     RETURN CASE WHEN r.fingerprint <> coalesce(p ->> 'fingerprint', '') THEN '{"conflict": true}'
-      ELSE billing_held(r, true, NULL) END;
+      ELSE billing_held(r, true, NULL, NULL) END;
   END IF;
 
   SELECT * INTO d FROM billing_dearest(v_keys, p ->> 'mode', v_team, v_at, v_input, v_asked);
@@ -200,11 +224,16 @@ BEGIN
   END IF;
   SELECT * INTO s FROM billing_windows(
     v_team, (p ->> 'account_id')::uuid, (p ->> 'key_id')::uuid, v_keys || v_extra_keys, p ->> 'kind', v_at);
-  IF NOT v_force AND d.missing_key IS NOT NULL AND 'money' = ANY (s.units) THEN
+  -- What has no known price is not free.
+  v_priced := d.missing_key IS NOT NULL OR 0 < ANY (d.fixed) OR 0 < ANY (d.rate);
+  v_paused := CASE WHEN v_priced AND NOT v_force THEN billing_paused() END;
+  IF v_paused IS NOT NULL THEN
+    RETURN jsonb_build_object('paused', v_paused);
+  ELSIF NOT v_force AND d.missing_key IS NOT NULL AND 'money' = ANY (s.units) THEN
     RETURN jsonb_build_object('price_missing',
       jsonb_build_object('price_key', d.missing_key, 'component', d.missing_component));
   ELSIF NOT v_force AND NOT (p ->> 'allow_unlimited')::boolean AND 'money' <> ALL (coalesce(s.units, '{}'))
-    AND (0 < ANY (d.fixed) OR 0 < ANY (d.rate)) THEN
+    AND v_priced AND d.missing_key IS NULL THEN
     RETURN '{"no_budget": true}';
   END IF;
 
@@ -253,7 +282,11 @@ BEGIN
 
   IF cardinality(v_short) > 0 AND NOT v_force THEN
     PERFORM billing_unwrite(r.id);
-    RETURN jsonb_build_object('refused', billing_limit_json(v_short));
+    RETURN jsonb_build_object(
+      'refused', billing_limit_json(v_short),
+      'needs', billing_needs(v_price, v_input + v_asked),
+      'least', billing_needs(
+        CASE WHEN d.missing_key IS NULL THEN billing_most(d.fixed, d.rate, v_floor) END, v_input + v_floor));
   END IF;
   v_granted := CASE WHEN v_force THEN v_asked ELSE least(v_asked, v_fits) END;
   IF v_granted < v_asked THEN
@@ -268,5 +301,41 @@ BEGIN
   IF random() < 0.03 THEN
     PERFORM billing_fold(s.ids);
   END IF;
-  RETURN billing_held(r, false, v_soft);
+  RETURN billing_held(r, false, v_soft, CASE WHEN v_granted < v_asked THEN v_full END);
+END $$;
+
+
+-- Gives back what a hold turned out to need less of, once the prompt is known. Never raises it.
+--
+-- In: reservation_id, price_keys[] (its routes), input_tokens. Out: {price, input_tokens}, or null when nothing was
+-- lowered. No window is locked: the freed part becomes an ended line that spent nothing, folded when room is short.
+CREATE OR REPLACE FUNCTION billing_lower(p jsonb) RETURNS jsonb
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_input bigint := p ->> 'input_tokens';
+  v_keys text[] := ARRAY(SELECT jsonb_array_elements_text(p -> 'price_keys'));
+  r billing_reservation%ROWTYPE;
+  o record;
+  n record;
+  v_price numeric;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  SELECT * INTO r FROM billing_reservation WHERE id = (p ->> 'reservation_id')::uuid FOR UPDATE;
+  IF r.state IS DISTINCT FROM 'held' OR v_input >= r.held_input_tokens THEN
+    RETURN NULL;
+  END IF;
+  SELECT * INTO o FROM billing_dearest(
+    v_keys, r.mode, r.team_id, r.effective_at, r.held_input_tokens, r.held_output_tokens);
+  SELECT * INTO n FROM billing_dearest(v_keys, r.mode, r.team_id, r.effective_at, v_input, r.held_output_tokens);
+  v_price := r.held_price - coalesce(greatest(0, billing_most(o.fixed, o.rate, r.held_output_tokens)
+    - billing_most(n.fixed, n.rate, r.held_output_tokens)), 0);
+  INSERT INTO billing_reservationline (reservation_id, window_id, unit, price_key, amount, spent, state)
+  SELECT r.id, l.window_id, l.unit, l.price_key, l.amount - x.amount, 0, 1
+  FROM billing_reservationline l
+  CROSS JOIN LATERAL (SELECT billing_amount(l.unit, v_price, v_input + r.held_output_tokens) AS amount) x
+  WHERE l.reservation_id = r.id AND l.state = 0 AND l.amount > x.amount;
+  UPDATE billing_reservationline SET amount = billing_amount(unit, v_price, v_input + r.held_output_tokens)
+  WHERE reservation_id = r.id AND state = 0;
+  UPDATE billing_reservation SET held_input_tokens = v_input, held_price = v_price WHERE id = r.id;
+  RETURN jsonb_build_object('price', v_price::text, 'input_tokens', v_input);
 END $$;

@@ -40,7 +40,8 @@ END $$;
 
 
 -- The budgets on a payer's way. Of one scope, unit and model the most specific rows count: an own row replaces the
--- default of its scope. Tokens and requests count chat calls only. p_price_keys NULL: budgets of every model.
+-- default of its scope. Tokens and requests count chat calls only; bytes and pages are asked for as kind `storage`.
+-- p_price_keys NULL: budgets of every model.
 CREATE OR REPLACE FUNCTION billing_applicable(
   p_team uuid, p_account uuid, p_key uuid, p_price_keys text[], p_kind text
 ) RETURNS TABLE (
@@ -67,20 +68,24 @@ CREATE OR REPLACE FUNCTION billing_applicable(
         'p:' || p_account, CASE WHEN p_account IS NOT NULL THEN 'p:*' END,
         'k:' || p_key, CASE WHEN p_key IS NOT NULL THEN 'k:*' END])
       AND (b.price_key = '' OR p_price_keys IS NULL OR b.price_key = ANY (p_price_keys))
-      AND (b.unit = 'money' OR p_kind = 'chat')
+      AND CASE WHEN b.unit IN ('bytes', 'pages') THEN p_kind = 'storage'
+        ELSE p_kind <> 'storage' AND (b.unit = 'money' OR p_kind = 'chat') END
   ) x
   WHERE x.specific = 1
 $$;
 
 
+-- A function that answers other columns cannot be replaced in place.
+DROP FUNCTION IF EXISTS billing_limits(uuid, uuid, uuid, text[], text, timestamptz);
+
 -- Every limit on a payer's way as it stands: ended lines that no reserve has folded yet are counted in.
 CREATE OR REPLACE FUNCTION billing_limits(
   p_team uuid, p_account uuid, p_key uuid, p_price_keys text[], p_kind text, p_at timestamptz
 ) RETURNS TABLE (
-  budget_id uuid, window_id uuid, scope text, name text, unit text, price_key text, period text, hard boolean,
-  amount numeric, spent numeric, held numeric, resets_at timestamptz
+  budget_id uuid, window_id uuid, scope text, subject text, name text, unit text, price_key text, period text,
+  zone text, hard boolean, amount numeric, spent numeric, held numeric, resets_at timestamptz
 ) LANGUAGE sql STABLE AS $$
-  SELECT a.budget_id, w.id, a.scope, a.name, a.unit, a.price_key, a.period, a.hard,
+  SELECT a.budget_id, w.id, a.scope, a.subject, a.name, a.unit, a.price_key, a.period, a.zone, a.hard,
     coalesce(w.limit_snapshot, a.amount), coalesce(w.spent, 0) + coalesce(f.spent, 0),
     coalesce(w.held, 0) - coalesce(f.amount, 0), CASE WHEN a.period <> 'lifetime' THEN b.ends_at END
   FROM billing_applicable(p_team, p_account, p_key, p_price_keys, p_kind) a

@@ -68,6 +68,15 @@ class Hold:
         refuse_floats(self, "input_tokens", "output_tokens", "min_output_tokens", "ttl_seconds")
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence for the reader, with a code for programs."""
+
+    code: str
+    """output_cap_lowered or soft_limit_passed."""
+    message: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """The reservation as granted."""
@@ -87,6 +96,10 @@ class Held:
     replayed: bool = False
     soft: tuple[LimitState, ...] = ()
     """Soft limits this call goes beyond."""
+    tight: tuple[LimitState, ...] = ()
+    """Where the cap shrank: the limits that had no room for all that was asked."""
+    notes: tuple[Note, ...] = ()
+    """What the reader should know of both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,15 @@ class LimitState:
     price_key: str | None = None
     """Set when the limit counts one model only."""
     budget_id: UUID | None = None
+    window_id: UUID | None = None
+    """What a request for more names; None before anything was counted."""
+    subject: str = ""
+    """Whom it covers, see `subjects`."""
+    zone: str = "UTC"
+    needed: Decimal | None = None
+    """In a refusal: what the call would have taken as asked; None: not known."""
+    least: Decimal | None = None
+    """And with the shortest answer worth giving."""
 
     def as_detail(self) -> dict[str, Any]:
         """The shape of a limit in an error's detail and in a pre-count."""
@@ -39,6 +48,10 @@ class LimitState:
             "remaining": f"{self.remaining:f}",
             "resets_at": self.resets_at.isoformat().replace("+00:00", "Z") if self.resets_at else None,
             "hard": self.hard,
+            "period": self.period,
+            "zone": self.zone,
+            "model": self.price_key,
+            "limit_id": str(self.window_id) if self.window_id else None,
         }
 
 

@@ -4,7 +4,9 @@ from decimal import Decimal
 from typing import Literal
 
 CallKind = Literal["chat", "embedding", "rerank", "title", "condense", "probe"]
-Unit = Literal["money", "tokens", "requests"]
+Unit = Literal["money", "tokens", "requests", "bytes", "pages"]
+STORED: frozenset[str] = frozenset({"bytes", "pages"})
+"""Units of what is kept, not of what is used up: they have no period."""
 Scope = Literal["installation", "team", "prepaid", "allowance", "person", "key"]
 Period = Literal["day", "week", "month", "lifetime"]
 Outcome = Literal["completed", "stopped", "failed"]

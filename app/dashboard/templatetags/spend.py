@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from django import template
 
-from app.dashboard import formatting
+from app.common import formatting
 
 register = template.Library()
 

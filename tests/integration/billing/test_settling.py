@@ -169,7 +169,7 @@ def test_more_than_was_held_is_booked_in_full_and_blocks_the_next(
     assert (settled.price, settled.overshoot) == (D("0.0028"), True)
     assert spent("team") == (D("0.0028"), D(0))
     assert LedgerEntry.objects.get().overshoot
-    with pytest.raises(BudgetExhausted, match="has 0 left"):
+    with pytest.raises(BudgetExhausted, match="is reached"):
         reservation_hold(hold=hold(input_tokens=1, output_tokens=0))
 
 

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
+from app.common.formatting import count, decimals_for, figure, money, share
 from app.dashboard.chart import Amount, Series, chart, nice_top
 from app.dashboard.filters import SpendFilter, parse, presets
-from app.dashboard.formatting import count, decimals_for, figure, money, share
 
 D = Decimal
 TODAY = date(2026, 11, 30)

@@ -45,3 +45,13 @@ def share(part: Decimal, whole: Decimal) -> str:
     if 0 < percent < 1:
         return "<1 %"
     return f"{percent.quantize(Decimal(1), rounding=ROUND_HALF_EVEN)} %"
+
+
+def size(count_of_bytes: int) -> str:
+    """`12.3 MB`, in thousands as disks are sold; whole bytes below a thousand."""
+    amount, unit = Decimal(count_of_bytes), "bytes"
+    for larger in ("kB", "MB", "GB", "TB", "PB"):
+        if abs(amount) < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{count_of_bytes} bytes" if unit == "bytes" else f"{amount:.1f} {unit}"

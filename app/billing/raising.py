@@ -1,0 +1,117 @@
+"""More room in one window: asked for after a refusal, given until the window ends.
+
+What is given is added to the window alone, so it ends by itself. A limit that never resets is raised for good for
+whom it covers, which the one who decides is told.
+"""
+
+from decimal import Decimal
+from typing import Any, cast
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from app.billing.checks import check_limit
+from app.billing.models import BudgetWindow, LimitRequest
+from app.billing.types import Payer, Unit
+from app.common.clock import now
+from app.common.errors import Conflict, InvalidInput, NotFound
+
+State = LimitRequest.State
+
+
+def limit_request_create(
+    *, window_id: UUID, payer: Payer, amount: Decimal | None = None, note: str = ""
+) -> LimitRequest:
+    """Ask for more in a window on the payer's way. Asking again while it is open changes what was asked.
+
+    Errors: NotFound for a window that is over or covers somebody else; InvalidInput for an amount that is none.
+    """
+    window = _window_of(window_id, payer)
+    if amount is not None:
+        _check(amount, window)
+    asker: dict[str, Any] = {"window": window, "account_id": payer.account_id, "key_id": payer.key_id}
+    asked: dict[str, Any] = {"amount": amount, "note": note[:500], "team_id": payer.team_id}
+    try:
+        with transaction.atomic():
+            return LimitRequest.objects.update_or_create(**asker, state=State.OPEN, defaults=asked)[0]
+    except IntegrityError:
+        # Two at once: the other one has written it.
+        LimitRequest.objects.filter(**asker, state=State.OPEN).update(**asked)
+        return LimitRequest.objects.get(**asker, state=State.OPEN)
+
+
+def limit_request_grant(*, request: LimitRequest, amount: Decimal | None, decided_by: str) -> LimitRequest:
+    """Raise the window by `amount` (None: as asked) until it ends.
+
+    Errors: InvalidInput without an amount; Conflict when it was decided or its window is over.
+    """
+    with transaction.atomic():
+        row = _open(request)
+        granted = amount if amount is not None else row.amount
+        if granted is None:
+            raise InvalidInput("Say by how much to raise the limit.", detail={"field": "amount"})
+        _check(granted, row.window)
+        window_raise(window_id=row.window_id, amount=granted)
+        return _decided(row, State.GRANTED, decided_by, granted)
+
+
+def limit_request_decline(*, request: LimitRequest, decided_by: str) -> LimitRequest:
+    """Leave the limit as it is. Errors: Conflict when it was decided or its window is over."""
+    with transaction.atomic():
+        return _decided(_open(request), State.DECLINED, decided_by, None)
+
+
+def window_raise(*, window_id: UUID, amount: Decimal) -> None:
+    """Add to one window, in force with the next hold. Errors: Conflict when the sum is no limit any more."""
+    changed = BudgetWindow.objects.filter(
+        id=window_id, ends_at__gt=now(), limit_snapshot__lt=10**13 - amount
+    ).update(limit_snapshot=F("limit_snapshot") + amount, raised=F("raised") + amount)
+    if not changed:
+        raise Conflict("This period is over, or the limit would be beyond all counting.")
+
+
+def _window_of(window_id: UUID, payer: Payer) -> BudgetWindow:
+    subjects = [
+        "i",
+        f"c:{payer.team_id}",
+        f"t:{payer.team_id}",
+        f"a:{payer.team_id}:{payer.account_id}",
+        f"p:{payer.account_id}",
+        f"k:{payer.key_id}",
+    ]
+    window = (
+        BudgetWindow.objects.select_related("budget")
+        .filter(id=window_id, subject__in=subjects, ends_at__gt=now())
+        .first()
+    )
+    if window is None:
+        raise NotFound("There is no such limit on your way, or its period is over.")
+    return window
+
+
+def _check(amount: Decimal, window: BudgetWindow) -> None:
+    if amount <= 0:
+        raise InvalidInput("More is an amount above 0.", detail={"field": "amount"})
+    check_limit(amount, cast("Unit", window.budget.unit), window.budget.zone)
+
+
+def _open(request: LimitRequest) -> LimitRequest:
+    row = (
+        LimitRequest.objects.select_for_update(of=("self",))
+        .select_related("window__budget")
+        .get(id=request.id)
+    )
+    if row.state != State.OPEN:
+        raise Conflict(f"This request was {row.state} already.")
+    if row.window.subject.startswith("c:"):
+        raise Conflict("Prepaid credit grows by a grant alone; an administrator can give one.")
+    if row.window.ends_at <= now():
+        raise Conflict("The period of this limit is over; the new one has its whole limit again.")
+    return row
+
+
+def _decided(row: LimitRequest, state: str, decided_by: str, granted: Decimal | None) -> LimitRequest:
+    row.state, row.decided_by, row.decided_at, row.granted = state, decided_by, now(), granted
+    row.save(update_fields=["state", "decided_by", "decided_at", "granted"])
+    return row
