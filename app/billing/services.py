@@ -6,7 +6,6 @@ Holding and settling are one SQL function each (see `sql/`), so each is one stat
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -28,16 +27,29 @@ from app.billing.models import Budget, BudgetWindow, PriceComponent, PriceVersio
 from app.billing.naming import covers_of
 from app.billing.noting import noted
 from app.billing.subjects import subject_of
-from app.billing.types import Attempt, EndState, Held, Hold, Period, Price, Rate, Scope, Settled, Side, Unit
+from app.billing.types import (
+    Attempt,
+    EndState,
+    Held,
+    Hold,
+    Period,
+    Price,
+    Rate,
+    Scope,
+    Settled,
+    Settlement,
+    Side,
+    Unit,
+)
 from app.billing.wire import (
-    attempt_payload,
     call,
+    call_each,
     call_maybe,
     held_from,
-    hold_again_payload,
     hold_payload,
     refused_from,
     settled_from,
+    settlement_payload,
 )
 from app.common.clock import now
 from app.common.errors import InvalidInput
@@ -95,18 +107,21 @@ def reservation_settle(
     database crash forgot: give it whenever you have it. `by_sweeper`: an assumption about a process that seems dead;
     should it settle after all, its truth replaces the assumption by adjusting entries. Errors: ReservationMissing.
     """
-    payload: dict[str, Any] = {
-        "reservation_id": reservation_id,
-        "attempts": [attempt_payload(attempt) for attempt in attempts],
-        "state": state,
-        **({"by": "sweeper"} if by_sweeper else {}),
-    }
-    if hold is not None:
-        payload["hold"] = hold_again_payload(hold, currency=settings.CURRENCY)
-    answer = call("billing_settle", payload)
-    if "missing" in answer:
+    settlement = Settlement(reservation_id, tuple(attempts), state, hold, by_sweeper)
+    return reservations_settle(settlements=[settlement])[0]
+
+
+def reservations_settle(*, settlements: Sequence[Settlement]) -> list[Settled]:
+    """End several reservations in one statement and one commit: all or, when the database refuses one, none.
+
+    Errors: ReservationMissing for one that is not there and comes without its hold; the others are booked then.
+    """
+    answers = call_each(
+        "billing_settle", [settlement_payload(s, currency=settings.CURRENCY) for s in settlements]
+    )
+    if any("missing" in answer for answer in answers):
         raise ReservationMissing
-    return settled_from(answer)
+    return [settled_from(answer) for answer in answers]
 
 
 def reservation_release(*, reservation_id: UUID, attempts: Sequence[Attempt] = ()) -> Settled:

@@ -1,7 +1,7 @@
 """Values to and from the JSON that `billing_reserve` and `billing_settle` speak. Money is text, so no float appears."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from app.billing.types import OUTPUT_FLOOR, Attempt, Entry, Held, Hold, LimitState, Settled
+from app.billing.types import OUTPUT_FLOOR, Attempt, Entry, Held, Hold, LimitState, Settled, Settlement
 
 Json = dict[str, Any]
 
@@ -28,6 +28,16 @@ def call_maybe(function: str, payload: Mapping[str, Any]) -> Json | None:
         cursor.execute(f"SELECT {function}(%s::jsonb)::text", [json.dumps(payload, default=str)])
         answer = cursor.fetchone()[0]
     return None if answer is None else json.loads(answer, parse_float=Decimal)
+
+
+def call_each(function: str, payloads: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """Run one SQL function over several payloads, in order, as one statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {function}(value)::text FROM jsonb_array_elements(%s::jsonb)",  # noqa: S608 - names are ours
+            [json.dumps(payloads, default=str)],
+        )
+        return [json.loads(answer, parse_float=Decimal) for (answer,) in cursor.fetchall()]
 
 
 def hold_payload(hold: Hold, *, currency: str, allow_unlimited: bool) -> Json:
@@ -65,6 +75,20 @@ def hold_again_payload(hold: Hold, *, currency: str) -> Json:
     if hold.effective_at is None and hold.reservation_id.version == 7:
         millis = hold.reservation_id.int >> 80
         payload["effective_at"] = datetime.fromtimestamp(millis / 1000, tz=UTC).isoformat()
+    return payload
+
+
+def settlement_payload(settlement: Settlement, *, currency: str) -> Json:
+    """What `billing_settle` takes."""
+    payload: Json = {
+        "reservation_id": settlement.reservation_id,
+        "attempts": [attempt_payload(attempt) for attempt in settlement.attempts],
+        "state": settlement.state,
+    }
+    if settlement.by_sweeper:
+        payload["by"] = "sweeper"
+    if settlement.hold is not None:
+        payload["hold"] = hold_again_payload(settlement.hold, currency=currency)
     return payload
 
 

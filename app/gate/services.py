@@ -11,7 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from app.billing import services as billing
-from app.billing.types import Attempt, Held, Hold, Settled
+from app.billing.types import Attempt, Held, Hold, Settled, Settlement
 from app.catalog.selectors import Target
 from app.common.aio import finished
 from app.common.db import run_db
@@ -21,6 +21,7 @@ from app.gate.attempts import chat_attempt, embedding_attempt, embedding_cut, em
 from app.gate.clients import client, server_of
 from app.gate.health import ServerResting, resting
 from app.gate.limiter import slot
+from app.gate.settling import Booking, settler
 from app.gate.types import CallPlan
 from inference_client.errors import BadAuth, InferenceError, ModelMissing, Overloaded, Throttled
 from inference_client.fair_queue import Lane
@@ -162,17 +163,15 @@ class Admission:
         `then` writes down what came of the call, in the same visit to the database; it must be safe to repeat.
         """
         if self._settled is None:
-            await finished(run_db(self._book, then))
+            await finished(self._book(then))
         assert self._settled is not None
         return self._settled
 
-    def _book(self, then: Callable[[Settled], None] | None) -> None:
-        settled = billing.reservation_settle(
-            reservation_id=self.held.reservation_id, attempts=tuple(self.attempts), hold=hold_of(self.plan)
+    async def _book(self, then: Callable[[Settled], None] | None) -> None:
+        settlement = Settlement(
+            self.held.reservation_id, attempts=tuple(self.attempts), hold=hold_of(self.plan)
         )
-        if then is not None:
-            then(settled)
-        self._settled = settled
+        self._settled = await settler().settle(Booking(settlement, then))
 
 
 async def reserve(plan: CallPlan) -> Admission:

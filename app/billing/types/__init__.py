@@ -12,6 +12,7 @@ from app.billing.types.calls import (
     Note,
     Payer,
     Settled,
+    Settlement,
 )
 from app.billing.types.money import (
     EntryRow,
@@ -64,6 +65,7 @@ __all__ = [
     "Rate",
     "Scope",
     "Settled",
+    "Settlement",
     "Side",
     "SpendFilter",
     "SpendRow",

@@ -1,6 +1,6 @@
 """A call before and after: payer, hold, attempts and how it was settled."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -12,6 +12,7 @@ from app.billing.types.words import (
     INPUT_COMPONENTS,
     OUTPUT_COMPONENTS,
     CallKind,
+    EndState,
     Outcome,
     UsageSource,
     refuse_floats,
@@ -219,6 +220,20 @@ class Entry:
     price: Decimal | None
     """None: no price known, which is not 0."""
     cost: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """A reservation that is to be ended, and how. See `app.billing.services.reservation_settle`."""
+
+    reservation_id: UUID
+    attempts: Sequence[Attempt] = ()
+    state: EndState | None = None
+    """None: settled when a billed attempt used anything, else released."""
+    hold: Hold | None = None
+    """Re-creates a reservation that a database crash forgot: give it whenever you have it."""
+    by_sweeper: bool = False
+    """An assumption about a process that seems dead; should it settle after all, its truth replaces this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
