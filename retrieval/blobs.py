@@ -6,11 +6,19 @@ from django.db.models import Q
 from retrieval import storage
 from retrieval.models import Document
 
+_SETTLED_SECONDS = 3600
+"""An upload under way is younger."""
+
 
 def blob_lock(sha256: str) -> None:
     """Until the end of the transaction no other one keeps or removes the original of this hash."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"blob:{sha256}"])
+
+
+def blobs_sweep() -> int:
+    """Remove originals without a row: what a process left that died between its commit and the file."""
+    return sum(blobs_release({sha256}) for sha256 in storage.blobs_older_than(_SETTLED_SECONDS))
 
 
 def blobs_release(hashes: set[str]) -> int:

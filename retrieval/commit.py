@@ -22,7 +22,7 @@ from retrieval.spaces import spaces_lock
 
 _ROWS = 1000
 _COMMIT = timedelta(minutes=15)
-"""A long document's index entries take their time; nobody takes the job over meanwhile."""
+"""A long document's index entries take their time. The row is locked meanwhile, so nothing else can renew the lease."""
 
 _INSERT = """
 INSERT INTO retrieval_chunk (id, created_at, team_id, collection_id, document_id, version,

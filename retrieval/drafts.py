@@ -117,13 +117,13 @@ class _Buying:
         return unit_vectors(answer, texts=len(batch), dimension=self._space.dimension)
 
     async def _wait(self, seconds: float) -> None:
-        await run_db()(self._lease.renew)
+        await run_db()(self._lease.write)
         await asyncio.sleep(min(seconds, _LONGEST_PAUSE))
 
     def _keep(self, batch: list[_Text], matrix: Matrix) -> None:
         self._done += len(batch)
-        # First the lease: a worker that lost it writes nothing more.
-        self._lease.write(progress_done=self._done)
+        # First the lease: a worker that lost it writes nothing more. What moves on is not given up.
+        self._lease.write(progress_done=self._done, attempts=1)
         EmbeddingDraft.objects.bulk_create(
             [
                 EmbeddingDraft(

@@ -2,20 +2,30 @@
 
 import os
 import socket
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import transaction
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from retrieval.errors import LeaseLost
 from retrieval.models import WORKING, Document, Status
 
-LEASE = timedelta(seconds=90)
+STUCK = timedelta(minutes=20)
+"""A job that shows no progress for so long is not held on to any more: longer than any one step may take."""
 MAX_ATTEMPTS = 4
-"""A document whose worker died this often is given up with its reason."""
+"""A document whose worker died this often without any progress in between is given up with its reason."""
+
+
+def lease_end() -> datetime:
+    """When a lease renewed now expires."""
+    return timezone.now() + timedelta(seconds=settings.INGEST_LEASE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +43,48 @@ class Lease:
     """Privacy level of the collection: its text goes only to servers cleared for it."""
 
     def write(self, **fields: object) -> None:
-        """Change the row and renew the lease. Errors: LeaseLost when somebody else works on it, or it is gone."""
-        values: Mapping[str, object] = {"lease_expires_at": timezone.now() + LEASE, **fields}
-        if not Document.objects.filter(pk=self.document_id, fencing=self.fencing).update(**values):
+        """Change the row and renew the lease: the job moved. Errors: LeaseLost when it is somebody else's, or gone."""
+        now = timezone.now()
+        values: dict[str, object] = {"lease_expires_at": lease_end(), "progressed_at": now, **fields}
+        if "status" in fields:
+            values["stage_at"] = now
+        if not self._mine().update(**values):
             raise LeaseLost
 
     def renew(self) -> None:
-        """Errors: LeaseLost."""
-        self.write()
+        """Hold on without progress. Errors: LeaseLost, also when nothing moved for too long."""
+        moving = self._mine().filter(progressed_at__gt=timezone.now() - STUCK)
+        if not moving.update(lease_expires_at=lease_end()):
+            raise LeaseLost
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Renew the lease from a thread of its own: no step needs to think of it, however long it takes."""
+        done = threading.Event()
+        thread = threading.Thread(target=self._hold, args=(done,), name=f"lease {self.document_id}")
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def _hold(self, done: threading.Event) -> None:
+        try:
+            while not done.wait(settings.INGEST_LEASE_SECONDS / 3):
+                try:
+                    self.renew()
+                except (InterfaceError, OperationalError):
+                    # The database is away; when it is back this connection is a new one.
+                    connection.close()
+        except LeaseLost:
+            # The job's own next write finds out.
+            return
+        finally:
+            connection.close()
+
+    def _mine(self) -> QuerySet[Document]:
+        return Document.objects.filter(pk=self.document_id, fencing=self.fencing, status__in=WORKING)
 
 
 def lease_take(document_id: UUID) -> Lease | None:
@@ -60,8 +104,8 @@ def lease_take(document_id: UUID) -> Lease | None:
         row.fencing += 1
         row.attempts += 1
         row.lease_owner = f"{socket.gethostname()}:{os.getpid()}"
-        row.lease_expires_at = timezone.now() + LEASE
-        row.status = Status.PARSING
+        row.lease_expires_at = lease_end()
+        row.status, row.stage_at, row.progressed_at = Status.PARSING, timezone.now(), timezone.now()
         row.progress_done = row.progress_total = 0
         row.error_step = row.error_code = row.error_message = ""
         row.save()

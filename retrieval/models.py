@@ -85,6 +85,8 @@ class Collection(Row):
     """Principal of the creator."""
     chunk_count = models.PositiveBigIntegerField(default=0)
     """Kept by the commit of a version, so that search can choose its plan without counting."""
+    chunking = models.JSONField(default=dict, blank=True)
+    """Sizes that differ from `retrieval.chunking.Settings`; they count for what is read from then on."""
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -161,6 +163,13 @@ class Document(Row):
     error_message = models.TextField(blank=True, default="")
 
     attempts = models.PositiveIntegerField(default=0)
+    queued_at = models.DateTimeField(null=True, blank=True)
+    stage_at = models.DateTimeField(null=True, blank=True)
+    """When the present stage began."""
+    progressed_at = models.DateTimeField(null=True, blank=True)
+    """When the worker last got a step further: a job whose figure stands still shows its age."""
+    poison = models.JSONField(default=dict, blank=True)
+    """Page → how often the reader died on it, for the bytes of `sha256`."""
     lease_owner = models.CharField(max_length=100, blank=True, default="")
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     fencing = models.PositiveBigIntegerField(default=0)
@@ -288,3 +297,25 @@ class EmbeddingDraft(Row):
 
     def __str__(self) -> str:
         return f"draft for {self.document_id}"
+
+
+class Receipt(Row):
+    """What a removal or an erasure took away: its number, date and hashes stay when the content is gone."""
+
+    class Kind(models.TextChoices):
+        REMOVED = "removed"
+        ERASED = "erased"
+
+    number = models.CharField(max_length=32, unique=True)
+    kind = models.CharField(max_length=8, choices=Kind)
+    team_id = models.UUIDField(db_index=True)
+    collection_id = models.UUIDField()
+    document_id = models.UUIDField(null=True, db_index=True)
+    """Null when a whole collection went."""
+    hashes = models.JSONField(default=list)
+    """SHA-256 of the originals."""
+    counts = models.JSONField(default=dict)
+    done_by = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return self.number

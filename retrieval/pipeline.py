@@ -32,7 +32,7 @@ def run(document_id: UUID) -> str:
     """
     lease = lease_take(document_id)
     if lease is not None:
-        with _Outcome(lease) as outcome:
+        with lease.held(), _Outcome(lease) as outcome:
             reading = _parse(lease, outcome)
             cuts = _chunk(lease, outcome, reading)
             blobs_release(_serve(lease, outcome, reading, cuts))

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from retrieval.errors import Forbidden, NotFound
-from retrieval.models import Collection, Document, DocumentText, EmbeddingSpace, Grant
+from retrieval.models import Collection, Document, DocumentText, EmbeddingSpace, Grant, Receipt
 from retrieval.types import VERBS, Verb, Viewer
 
 
@@ -118,6 +118,39 @@ def document_writable(viewer: Viewer, document_id: UUID) -> Document:
     document = document_get(viewer, document_id)
     _with_verb(viewer, document.collection, "write")
     return document
+
+
+def document_manageable(viewer: Viewer, document_id: UUID) -> Document:
+    """A document the viewer may erase. Errors: NotFound if unreadable, else Forbidden."""
+    document = document_get(viewer, document_id)
+    _with_verb(viewer, document.collection, "manage")
+    return document
+
+
+def receipt_get(viewer: Viewer, number: str) -> Receipt:
+    """A receipt, for whoever got it and whoever manages what its team owns. Errors: NotFound."""
+    found = Receipt.objects.filter(number=number).first()
+    if found is None or not _may_see(viewer, found):
+        raise NotFound("receipt", number)
+    return found
+
+
+def receipt_of_removed(viewer: Viewer, document_id: UUID) -> Receipt:
+    """The receipt of a document that was removed, for whoever may erase what is left of it. Errors: NotFound."""
+    found = Receipt.objects.filter(document_id=document_id, kind=Receipt.Kind.REMOVED).first()
+    if found is None or not _manages(viewer, found):
+        raise NotFound("document", document_id)
+    return found
+
+
+def _may_see(viewer: Viewer, receipt: Receipt) -> bool:
+    return receipt.done_by in viewer.principals or _manages(viewer, receipt)
+
+
+def _manages(viewer: Viewer, receipt: Receipt) -> bool:
+    if f"team:{receipt.team_id}" in viewer.principals_for("manage"):
+        return True
+    return _granted(viewer, "manage").filter(collection=receipt.collection_id).exists()
 
 
 def document_text(viewer: Viewer, document_id: UUID) -> list[TextPage]:

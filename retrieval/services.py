@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from retrieval import pipeline, storage
 from retrieval.blobs import blob_lock, blobs_release
-from retrieval.commit import collection_recount
 from retrieval.errors import Conflict, Invalid
-from retrieval.models import LEVELS, WORKING, Chunk, Collection, Document, Grant, Status
-from retrieval.types import VERBS, Receipt, Verb
+from retrieval.lanes import lane
+from retrieval.models import LEVELS, WORKING, Collection, Document, Grant, Status
+from retrieval.types import VERBS, Verb
 
 _PRINCIPAL = re.compile(r"^(user|team):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _FIRST_LOOK = timedelta(minutes=2)
@@ -70,18 +70,6 @@ def collection_update(
     return collection
 
 
-def collection_delete(*, collection: Collection) -> Receipt:
-    """Remove a collection with its documents, vectors, grants and the originals nobody else uses."""
-    hashes = set(collection.documents.values_list("sha256", flat=True))
-    hashes |= set(collection.documents.exclude(serving_sha256="").values_list("serving_sha256", flat=True))
-    with transaction.atomic():
-        chunks, _ = Chunk.objects.filter(collection=collection).delete()
-        documents = collection.documents.count()
-        collection_id = collection.pk
-        collection.delete()
-    return Receipt("collection", collection_id, documents, chunks, blobs_release(hashes))
-
-
 def grant_set(*, collection: Collection, principal: str, verb: Verb | None, created_by: str) -> Grant | None:
     """Let a principal use the collection up to `verb`; None takes the grant away. Errors: Invalid, Conflict."""
     if not _PRINCIPAL.match(principal):
@@ -119,6 +107,7 @@ def document_create(
                 "name": clean,
                 "size": item.size,
                 "created_by": created_by,
+                "queued_at": timezone.now(),
                 "lease_expires_at": timezone.now() + _FIRST_LOOK,
             },
         )
@@ -181,25 +170,13 @@ def document_cancel(*, document: Document) -> Document:
     return row
 
 
-def document_delete(*, document: Document) -> Receipt:
-    """Remove a document with its text, chunks, vectors and drafts, and its original unless another one shares it."""
-    with transaction.atomic():
-        row = Document.objects.select_for_update().get(pk=document.pk)
-        hashes = {row.sha256, row.serving_sha256} - {""}
-        chunks, _ = Chunk.objects.filter(document=row).delete()
-        collection_recount(row.collection_id, -chunks)
-        document_id = row.pk
-        row.delete()
-    return Receipt("document", document_id, 1, chunks, blobs_release(hashes))
-
-
 def document_ingest(document_id: UUID) -> str:
     """Run one ingestion job to its end and return the status it left; see `pipeline.run`."""
     return pipeline.run(document_id)
 
 
-def documents_due(*, limit: int = 200) -> list[UUID]:
-    """Unfinished documents that no worker seems to hold: lost messages and expired leases.
+def documents_due(*, limit: int = 200) -> list[tuple[UUID, str]]:
+    """Unfinished documents that no worker seems to hold (lost messages, expired leases), each with its queue.
 
     Each is marked as looked at, so that a long queue is not enqueued again every few seconds.
     """
@@ -209,17 +186,19 @@ def documents_due(*, limit: int = 200) -> list[UUID]:
             Document.objects.select_for_update(skip_locked=True)
             .filter(status__in=(Status.QUEUED, *WORKING), lease_expires_at__lt=now)
             .order_by("lease_expires_at")
-            .values_list("pk", "status")[:limit]
+            .values_list("pk", "status", "size")[:limit]
         )
-        queued = [pk for pk, status in rows if status == Status.QUEUED]
+        queued = [pk for pk, status, _ in rows if status == Status.QUEUED]
         Document.objects.filter(pk__in=queued).update(lease_expires_at=now + 5 * _FIRST_LOOK)
-    return [pk for pk, _ in rows]
+    return [(pk, lane(size)) for pk, _, size in rows]
 
 
 def _requeue(row: Document) -> None:
     row.status, row.attempts, row.fencing = Status.QUEUED, 0, row.fencing + 1
     row.error_step = row.error_code = row.error_message = row.lease_owner = ""
     row.progress_done = row.progress_total = 0
+    row.queued_at = timezone.now()
+    row.stage_at = row.progressed_at = None
     row.lease_expires_at = timezone.now() + _FIRST_LOOK
     row.save()
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -94,3 +95,11 @@ def blob_remove(sha256: str) -> bool:
 def blob_open(sha256: str) -> BinaryIO:
     """The original for reading. Errors: FileNotFoundError."""
     return blob_path(sha256).open("rb")
+
+
+def blobs_older_than(seconds: float) -> Iterator[str]:
+    """Hashes of the originals that have lain here for so long."""
+    before = time.time() - seconds
+    for path in _root().glob("??/??/*"):
+        if len(path.name) == 64 and path.stat().st_mtime < before:
+            yield path.name

@@ -1,10 +1,11 @@
 """Celery's way into ingestion: an id in, one service called."""
 
+import time
 from uuid import UUID
 
 from celery import shared_task
 
-from retrieval import services
+from retrieval import blobs, rebuild, services
 
 
 @shared_task(name="retrieval.tasks.document_ingest", acks_late=False, ignore_result=True)
@@ -17,6 +18,19 @@ def document_ingest(document_id: str) -> None:
 def documents_requeue_expired() -> int:
     """Enqueue again what a killed worker or a lost message left unfinished. Returns how many."""
     due = services.documents_due()
-    for document_id in due:
-        document_ingest.delay(str(document_id))
+    for document_id, queue in due:
+        document_ingest.apply_async((str(document_id),), queue=queue)
     return len(due)
+
+
+@shared_task(name="retrieval.tasks.spaces_advance", ignore_result=True)
+def spaces_advance() -> str:
+    """Build another embedding model's space a little further. In slices, so that nothing else waits for long."""
+    until = time.monotonic() + 20
+    return rebuild.spaces_advance(go_on=lambda: time.monotonic() < until)
+
+
+@shared_task(name="retrieval.tasks.originals_sweep", ignore_result=True)
+def originals_sweep() -> int:
+    """Remove files that no row refers to. Returns how many."""
+    return blobs.blobs_sweep()

@@ -1,7 +1,7 @@
 """Values and protocols that cross the tier's border. Pure: no framework, no IO."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 from uuid import UUID
 
@@ -133,15 +133,3 @@ class Quote:
     number: int
     """The number of its passage in the list given, from 1."""
     score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What a deletion removed."""
-
-    kind: str
-    id: UUID
-    documents: int
-    chunks: int
-    blobs: int
-    detail: Mapping[str, object] = field(default_factory=dict)

@@ -122,7 +122,7 @@ def chat_target(db: None) -> Target:
 @pytest.fixture(autouse=True)
 def _short_memories_are_empty() -> None:
     """What a process remembers for a second would outlive the transaction of one test."""
-    for memory in (asking._cached_targets, asking._cached_named, asking._cached_team):
+    for memory in (asking._cached_targets, asking._cached_named, asking._cached_team, asking._cached_space):
         memory.forget()  # type: ignore[union-attr]
     health_forget()
     memories_forget()

@@ -1,26 +1,41 @@
 """What the API does around a document: keep the bytes, tell the worker, and say so when it cannot be told."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, BinaryIO, cast
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
+from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 from rest_framework.request import Request
 
 from app.accounts.selectors import Caller
 from app.celery import app as celery
 from app.common.errors import InvalidInput, TooLarge
-from app.common.redis_door import Unavailable, sync_redis
+from app.common.queues import queues_served
+from app.common.redis_door import Unavailable
+from retrieval.lanes import eta_seconds, lane, queue_positions
 from retrieval.models import Document, Status
 
 INGEST = "retrieval.tasks.document_ingest"
 """The task by name: the web process needs nothing of what a worker imports."""
 
+RECEIPT_HEADER = "X-Tessera-Receipt"
+"""Names the receipt of a removal, whose answer has no body."""
+
 _MULTIPART_SLACK = 1_000_000
 """What the other parts and the boundaries of a multipart body may take."""
+
+
+def _unserved(queue: str) -> Mapping[str, str]:
+    return {
+        "part": f"queue {queue}",
+        "message": f"No worker serves the queue “{queue}” now. The file is kept and queued; it is read when one is "
+        "back. An administrator can look with `manage.py doctor`.",
+    }
+
 
 BROKER_AWAY: Mapping[str, str] = {
     "part": "broker",
@@ -54,26 +69,40 @@ def upload_check(request: Request) -> None:
 
 
 def document_enqueue(document: Document) -> Mapping[str, Any] | None:
-    """Have a queued document ingested once the transaction is committed. Returns a warning when the broker is away.
+    """Have a queued document ingested once the transaction is committed. Returns a warning when that has to wait.
 
     Nothing is lost then: the row is the job, and the beat enqueues again what nobody works on.
     """
     if document.status != Status.QUEUED:
         return None
+    queue = lane(document.size)
     try:
-        sync_redis().ping()
+        served = queues_served([queue])[queue]
     except Unavailable:
         return BROKER_AWAY
-    transaction.on_commit(partial(_send, str(document.pk)))
-    return None
+    transaction.on_commit(partial(_send, str(document.pk), queue))
+    return None if served else _unserved(queue)
 
 
-def _send(document_id: str) -> None:
+def _send(document_id: str, queue: str) -> None:
     try:
         # Once more: a pooled connection may have died with a broker that is back.
         celery.send_task(
-            INGEST, (document_id,), retry=True, retry_policy={"max_retries": 1, "interval_start": 0}
+            INGEST,
+            (document_id,),
+            queue=queue,
+            retry=True,
+            retry_policy={"max_retries": 1, "interval_start": 0},
         )
     except (BrokerError, *Unavailable):
         # It went away this very moment; the beat finds the row.
         return
+
+
+def documents_shown(rows: Sequence[Document]) -> list[Document]:
+    """Documents with what is only known now: place in the queue, and how long the stage still takes."""
+    places, now = queue_positions(rows), timezone.now()
+    for row in rows:
+        row.queue_position = places.get(row.pk)  # type: ignore[attr-defined]
+        row.eta_seconds = eta_seconds(row, now)  # type: ignore[attr-defined]
+    return list(rows)

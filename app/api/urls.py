@@ -17,6 +17,7 @@ from app.api.views.documents import (
     DocumentTextView,
     DocumentView,
 )
+from app.api.views.erasing import CollectionEraseView, DocumentEraseView, ReceiptView
 from app.api.views.keys import KeysView, KeyView
 from app.api.views.messages import FeedbackView, SourcesView, TurnView
 from app.api.views.search import SearchView
@@ -55,6 +56,9 @@ urlpatterns = [
     *both("documents/<uuid:document_id>/file", DocumentFileView, "document-file"),
     *both("documents/<uuid:document_id>/retry", DocumentRetryView, "document-retry"),
     *both("documents/<uuid:document_id>/cancel", DocumentCancelView, "document-cancel"),
+    *both("documents/<uuid:document_id>/erase", DocumentEraseView, "document-erase"),
+    *both("collections/<uuid:collection_id>/erase", CollectionEraseView, "collection-erase"),
+    *both("receipts/<str:number>", ReceiptView, "receipt"),
     *both("search", SearchView, "search"),
     *both("conversations", ConversationsView, "conversations"),
     *both("conversations/<uuid:conversation_id>", ConversationView, "conversation"),

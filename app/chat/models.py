@@ -101,6 +101,10 @@ class SentPassage(BaseModel):
     score = models.FloatField()
     cited = models.BooleanField(default=False)
     warnings = models.JSONField(default=list)
+    erased_at = models.DateTimeField(null=True, blank=True)
+    receipt = models.CharField(max_length=32, blank=True)
+    """Number of the erasure that blanked the text; its hash above stays."""
 
     class Meta:
+        indexes = (models.Index(fields=["document_id"]), models.Index(fields=["collection_id"]))
         constraints = (models.UniqueConstraint(fields=["turn", "number"], name="one_passage_per_number"),)

@@ -94,7 +94,10 @@ def _source(row: SentPassage) -> dict[str, Any]:
         "end",
     )
     shown = {name: getattr(row, name) for name in (*names, "text", "sha256", "score", "cited", "warnings")}
-    return {"n": row.number, **shown, "readable": True, "reason": None}
+    if row.erased_at is not None:
+        shown["title"] = f"Erased on {row.erased_at:%-d %B %Y}, receipt {row.receipt}"
+    readable = row.erased_at is None
+    return {"n": row.number, **shown, "readable": readable, "reason": None if readable else "erased"}
 
 
 def _blanked(row: SentPassage) -> dict[str, Any]:

@@ -1,10 +1,15 @@
-"""Background work of the chat: ends turns that a dead process left."""
+"""Background work of the chat: ends turns that a dead process left, finishes erasures."""
 
 from celery import shared_task
 
-from app.chat import sweep
+from app.chat import erasing, sweep
 
 
 @shared_task(ignore_result=True)
 def turns_sweep() -> None:
     sweep.turns_sweep()
+
+
+@shared_task(ignore_result=True)
+def erasures_repeat() -> None:
+    erasing.erasures_repeat()

@@ -151,8 +151,7 @@ def broker() -> Check:
 
 def queues_named() -> list[str]:
     """Every queue that tasks are sent to."""
-    routes = settings.CELERY_TASK_ROUTES.values()
-    return sorted({settings.CELERY_TASK_DEFAULT_QUEUE, *(str(route["queue"]) for route in routes)})
+    return sorted(settings.QUEUES)
 
 
 def queues(celery: Celery) -> Iterable[Check]:

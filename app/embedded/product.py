@@ -22,7 +22,13 @@ _LISTENERS_SECONDS = 10
 _PYTHON = (sys.executable, "-m")
 _CELERY = (*_PYTHON, "celery", "-A", "app.celery")
 # The web server first, so that answers under way can still be finished and booked.
-STOP_ORDER = (("web",), ("worker", "ingest", "beat"), ("embedder", "chat"), ("valkey",), ("postgres",))
+STOP_ORDER = (
+    ("web",),
+    ("worker", "ingest", "ingest-small", "beat"),
+    ("embedder", "chat"),
+    ("valkey",),
+    ("postgres",),
+)
 
 
 @dataclass(frozen=True, slots=True)

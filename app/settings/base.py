@@ -93,7 +93,15 @@ DATABASE_THREADS = env.number("DATABASE_THREADS", 8)
 REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")
 CELERY_BROKER_URL = REDIS_URL
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_TASK_ROUTES = {"retrieval.tasks.*": {"queue": "ingest"}}
+INGEST_QUEUE, INGEST_QUEUE_SMALL = "ingest", "ingest.small"
+INGEST_SMALL_BYTES = env.number("INGEST_SMALL_BYTES", 1_000_000)
+INGEST_LEASE_SECONDS = env.number("INGEST_LEASE_SECONDS", 60)
+# Two lanes: a small file never waits behind a long one. Everything periodic runs in the default queue.
+CELERY_TASK_ROUTES = {
+    "retrieval.tasks.document_ingest": {"queue": INGEST_QUEUE},
+    "retrieval.tasks.spaces_advance": {"queue": INGEST_QUEUE},
+}
+QUEUES = (CELERY_TASK_DEFAULT_QUEUE, INGEST_QUEUE, INGEST_QUEUE_SMALL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -107,7 +115,17 @@ CELERY_BEAT_SCHEDULE = {
     "turns-sweep": {"task": "app.chat.tasks.turns_sweep", "schedule": 10.0},
     "reservations-sweep": {"task": "app.billing.tasks.reservations_sweep", "schedule": 30.0},
     "credits-lapse": {"task": "app.billing.tasks.credits_lapse", "schedule": 60.0},
-    "documents-requeue": {"task": "retrieval.tasks.documents_requeue_expired", "schedule": 20.0},
+    "documents-requeue": {
+        "task": "retrieval.tasks.documents_requeue_expired",
+        "schedule": min(20.0, INGEST_LEASE_SECONDS / 2),
+    },
+    "originals-sweep": {"task": "retrieval.tasks.originals_sweep", "schedule": 6 * 3600.0},
+    "erasures-repeat": {"task": "app.chat.tasks.erasures_repeat", "schedule": 300.0},
+    "spaces-advance": {
+        "task": "retrieval.tasks.spaces_advance",
+        "schedule": 30.0,
+        "options": {"expires": 30},
+    },
     "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")

@@ -11,6 +11,7 @@ import redis
 from app.accounts.models import Role
 from app.api import documents as door
 from app.common import redis_door
+from app.common.queues import queues_claim
 from retrieval.models import Document, Status
 from retrieval.services import document_ingest
 from tests.factories import (
@@ -51,14 +52,15 @@ def _upload(client, path, content=TEXT, name="pumps.txt", **headers):
     return client.post(path, {"file": file}, format="multipart", **headers)
 
 
-def _queued(broker: redis.Redis) -> list[str]:
+def _queued(broker: redis.Redis, lane: str = "ingest.small") -> list[str]:
     """Ids of the documents that the worker was told of."""
-    return [json.loads(raw)["headers"]["argsrepr"].strip("()',") for raw in broker.lrange("ingest", 0, -1)]
+    return [json.loads(raw)["headers"]["argsrepr"].strip("()',") for raw in broker.lrange(lane, 0, -1)]
 
 
 def test_an_upload_is_kept_queued_and_told_to_the_worker(
     client, path, broker, collection, django_capture_on_commit_callbacks
 ):
+    queues_claim(["ingest.small"], "a worker")
     with django_capture_on_commit_callbacks(execute=True):
         answer = _upload(client, path)
     assert answer.status_code == 202
@@ -72,6 +74,19 @@ def test_an_upload_is_kept_queued_and_told_to_the_worker(
     assert answer["Location"] == f"/api/v1/documents/{shown['id']}/"
     assert client.get(answer["Location"]).json()["collection_id"] == str(collection.pk)
     assert _queued(broker) == [shown["id"]]
+
+
+def test_a_long_file_waits_in_another_line_and_an_upload_says_when_nobody_serves_it(
+    client, path, broker, settings, django_capture_on_commit_callbacks
+):
+    """Field faults E04 and F01: a tiny file behind a long one; a queue without a consumer."""
+    settings.INGEST_SMALL_BYTES = 10
+    with django_capture_on_commit_callbacks(execute=True):
+        shown = _upload(client, path).json()
+    assert shown["warning"]["part"] == "queue ingest"
+    assert "No worker serves" in shown["warning"]["message"]
+    assert (_queued(broker), _queued(broker, "ingest")) == ([], [shown["id"]])
+    assert (shown["queue_position"], shown["eta_seconds"]) == (1, None)
 
 
 def test_the_worker_is_told_only_after_the_commit(client, path, broker, django_capture_on_commit_callbacks):

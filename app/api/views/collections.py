@@ -12,13 +12,14 @@ from rest_framework.views import APIView
 from app.accounts.selectors import viewer_of
 from app.api.authentication import caller_of
 from app.api.collections import collection_make, collections_shown
-from app.api.documents import principal_of
+from app.api.documents import RECEIPT_HEADER, principal_of
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page, whole
 from app.api.serializers import TeamRefSerializer, body, refusals
 from retrieval.models import LEVELS
+from retrieval.removal import collection_remove
 from retrieval.selectors import collection_get, collection_manageable, collections_readable, grants_list
-from retrieval.services import collection_delete, collection_update, grant_set
+from retrieval.services import collection_update, grant_set
 from retrieval.types import VERBS
 
 
@@ -116,8 +117,9 @@ class CollectionView(APIView):
     def delete(self, request: Request, collection_id: UUID) -> Response:
         caller = caller_of(request)
         caller.require_scope("write")
-        collection_delete(collection=collection_manageable(viewer_of(caller), collection_id))
-        return Response(status=204)
+        row = collection_manageable(viewer_of(caller), collection_id)
+        receipt = collection_remove(collection=row, done_by=principal_of(caller))
+        return Response(status=204, headers={RECEIPT_HEADER: receipt.number})
 
 
 class GrantsView(APIView):

@@ -12,11 +12,19 @@ from rest_framework.views import APIView
 
 from app.accounts.selectors import viewer_of
 from app.api.authentication import caller_of
-from app.api.documents import document_enqueue, principal_of, upload_check, uploaded
+from app.api.documents import (
+    RECEIPT_HEADER,
+    document_enqueue,
+    documents_shown,
+    principal_of,
+    upload_check,
+    uploaded,
+)
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page
 from app.api.serializers import given, refusals
-from retrieval.models import Status
+from retrieval.models import Document, Status
+from retrieval.removal import document_remove
 from retrieval.selectors import (
     collection_writable,
     document_get,
@@ -27,7 +35,6 @@ from retrieval.selectors import (
 from retrieval.services import (
     document_cancel,
     document_create,
-    document_delete,
     document_replace,
     document_retry,
 )
@@ -46,6 +53,16 @@ class DocumentOutput(serializers.Serializer[Any]):
     status = serializers.ChoiceField(choices=Status.values)
     progress = serializers.FloatField(
         allow_null=True, help_text="Share of the present stage, 0 to 1; null: unknown."
+    )
+    queue_position = serializers.IntegerField(
+        allow_null=True,
+        help_text="Place in line while queued, from 1; files of up to 1 MB have a line of their own.",
+    )
+    eta_seconds = serializers.IntegerField(
+        allow_null=True, help_text="What the present stage still takes at its pace so far; null: unknown."
+    )
+    progressed_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the worker last got a step further."
     )
     pages = serializers.IntegerField(allow_null=True)
     chunk_count = serializers.IntegerField()
@@ -80,9 +97,13 @@ class UploadInput(serializers.Serializer[Any]):
         ref_name = "Upload"
 
 
+def _shown(row: Document) -> dict[str, Any]:
+    return dict(DocumentOutput(documents_shown([row])[0]).data)
+
+
 def _accepted(row: Any, *, status: int) -> Response:
     """A document that is, or will be, ingested; enqueued on commit."""
-    shown = DocumentOutput(row).data | {"warning": document_enqueue(row)}
+    shown = _shown(row) | {"warning": document_enqueue(row)}
     return Response(shown, status=status, headers={"Location": f"/api/v1/documents/{row.pk}/"})
 
 
@@ -100,7 +121,7 @@ class DocumentsView(APIView):
         caller = caller_of(request)
         caller.require_scope("read")
         rows = documents_list(viewer_of(caller), collection_id)
-        return page(request, rows, lambda found: DocumentOutput(found, many=True).data)
+        return page(request, rows, lambda found: DocumentOutput(documents_shown(found), many=True).data)
 
     @extend_schema(
         operation_id="documents_create",
@@ -133,18 +154,20 @@ class DocumentView(APIView):
     def get(self, request: Request, document_id: UUID) -> Response:
         caller = caller_of(request)
         caller.require_scope("read")
-        return Response(DocumentOutput(document_get(viewer_of(caller), document_id)).data)
+        return Response(_shown(document_get(viewer_of(caller), document_id)))
 
     @extend_schema(
         operation_id="documents_delete",
         responses={204: None, **refusals(403, 404)},
-        description="Out of search, with its original. Answers keep the passages that were sent.",
+        description="Out of search, with its original. Answers keep the passages that were sent. The header "
+        "`X-Tessera-Receipt` names the receipt.",
     )
     def delete(self, request: Request, document_id: UUID) -> Response:
         caller = caller_of(request)
         caller.require_scope("write")
-        document_delete(document=document_writable(viewer_of(caller), document_id))
-        return Response(status=204)
+        document = document_writable(viewer_of(caller), document_id)
+        receipt = document_remove(document=document, done_by=principal_of(caller))
+        return Response(status=204, headers={RECEIPT_HEADER: receipt.number})
 
 
 class DocumentFileView(APIView):
@@ -199,7 +222,7 @@ class DocumentCancelView(APIView):
         caller = caller_of(request)
         caller.require_scope("write")
         document = document_writable(viewer_of(caller), document_id)
-        return Response(DocumentOutput(document_cancel(document=document)).data)
+        return Response(_shown(document_cancel(document=document)))
 
 
 class DocumentTextView(APIView):

@@ -42,6 +42,9 @@ class TwinEmbedder:
         """How many of the next calls lose the last vector."""
         self.dimension = DIMENSION
         self.models = {"twin"}
+        self.dimensions: dict[str, int] = {}
+        """Of models whose vectors have another length."""
+        self.asked: list[tuple[str, list[str]]] = []
         self.before = lambda: None
 
     async def __call__(self, texts: Sequence[str], *, role: Role, payer: object, model: str) -> Embedded:
@@ -53,18 +56,19 @@ class TwinEmbedder:
             raise Refusal("The embedder refuses the key.", retryable=False)
         if self.trouble:
             raise self.trouble.pop(0)
-        vectors = [self._vector(text) for text in texts]
+        self.asked.append((model, list(texts)))
+        vectors = [self._vector(text, self.dimensions.get(model, self.dimension)) for text in texts]
         if self.drop:
             self.drop -= 1
             return Embedded(vectors[:-1], "twin", None)
         self.texts += texts
         return Embedded(vectors, "twin", None)
 
-    def _vector(self, text: str) -> list[float]:
-        total = np.full(self.dimension, 0.01)
+    def _vector(self, text: str, dimension: int) -> list[float]:
+        total = np.full(dimension, 0.01)
         for word in text.lower().split():
             seed = int.from_bytes(hashlib.sha256(word.strip(".,?!").encode()).digest()[:8], "big")
-            total += np.random.default_rng(seed).standard_normal(self.dimension)
+            total += np.random.default_rng(seed).standard_normal(dimension)
         return [float(x) for x in total]
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from retrieval import selectors, services, storage
+from retrieval import removal, selectors, services, storage
 from retrieval.errors import Conflict, LeaseLost
 from retrieval.lease import MAX_ATTEMPTS, lease_take
 from retrieval.models import Chunk, Collection, Document, EmbeddingDraft, EmbeddingSpace
@@ -257,7 +257,7 @@ def test_what_nobody_works_on_is_due(
     )
     expires = timezone.now() - timedelta(seconds=float(str(changes["age"])))
     Document.objects.filter(pk=row.pk).update(status=changes["status"], lease_expires_at=expires)
-    assert services.documents_due() == ([row.pk] if due else [])
+    assert services.documents_due() == ([(row.pk, "ingest.small")] if due else [])
     if changes["status"] == "queued":
         # Looked at just now: a long queue is not enqueued again at every beat.
         assert services.documents_due() == []
@@ -288,7 +288,7 @@ def test_a_deleted_document_ends_its_job_quietly(twin: TwinEmbedder, collection:
     )
 
     def deleted() -> None:
-        services.document_delete(document=row)
+        removal.document_remove(document=row, done_by=PERSON)
 
     twin.before = deleted
     assert services.document_ingest(row.pk) == ""
@@ -310,7 +310,7 @@ def test_before_the_first_document_the_settings_decide(
 ) -> None:
     """Field fault F10: changing the embedder on an empty set keeps the old dimension."""
     document = put("Some words.")
-    services.document_delete(document=document)
+    removal.document_remove(document=document, done_by=PERSON)
     # What a commit would have checked by now; an index is not made beside open checks.
     connection.check_constraints()
     settings.EMBEDDING_MODEL, settings.EMBEDDING_DIMENSION = "another", 100  # type: ignore[attr-defined]

@@ -5,9 +5,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from retrieval import selectors, services, storage
+from retrieval import removal, selectors, services, storage
 from retrieval.errors import Conflict, Forbidden, Invalid, NotFound, TooLarge
-from retrieval.models import Chunk, Collection, Document, DocumentText, Grant
+from retrieval.models import Chunk, ChunkVector, Collection, Document, DocumentText, Grant
 from retrieval.types import VERBS, Verb, Viewer
 from tests.integration.retrieval.conftest import PERSON, TEAM, Put, find
 from tests.integration.retrieval.embedders import TwinEmbedder
@@ -146,17 +146,21 @@ def test_deleting_leaves_nothing_behind(
     document, copy = put("Words to keep."), put("Words to keep.", into=shared)
     lone = put("Other words.", into=shared)
 
-    receipt = services.document_delete(document=document)
-    assert (receipt.id, receipt.documents, receipt.chunks, receipt.blobs) == (document.pk, 1, 1, 0)
+    receipt = removal.document_remove(document=document, done_by=PERSON)
+    gone = {"documents": 1, "pages": 1, "chunks": 1, "vectors": 1, "drafts": 0, "originals": 0}
+    assert (receipt.kind, receipt.document_id, receipt.counts) == ("removed", document.pk, gone)
+    assert receipt.hashes == [document.sha256]
     assert storage.blob_path(copy.sha256).exists()
     collection.refresh_from_db()
     assert collection.chunk_count == 0
 
-    receipt = services.collection_delete(collection=shared)
-    assert (receipt.documents, receipt.chunks, receipt.blobs) == (2, 2, 2)
+    identity = shared.pk
+    receipt = removal.collection_remove(collection=shared, done_by=PERSON)
+    gone = {"documents": 2, "pages": 2, "chunks": 2, "vectors": 2, "drafts": 0, "originals": 2}
+    assert (receipt.document_id, receipt.collection_id, receipt.counts) == (None, identity, gone)
     assert not storage.blob_path(copy.sha256).exists()
     assert not storage.blob_path(lone.sha256).exists()
-    for model in (Document, DocumentText, Chunk):
+    for model in (Document, DocumentText, Chunk, ChunkVector):
         assert not model._default_manager.exists()
     assert find("words", viewer) == []
 

@@ -104,6 +104,12 @@ class Command(BaseCommand):
 
 
 def _queues() -> dict[str, tuple[str, ...]]:
-    """Ingestion's queues apart from all others."""
-    named = {str(route["queue"]) for route in settings.CELERY_TASK_ROUTES.values()}
-    return {"worker": tuple({settings.CELERY_TASK_DEFAULT_QUEUE, *named} - {"ingest"}), "ingest": ("ingest",)}
+    """Queues by worker: sweeping never waits for a file, and a small file never for a long one.
+
+    The worker of long files helps with the small ones while it has nothing else to do.
+    """
+    return {
+        "worker": (settings.CELERY_TASK_DEFAULT_QUEUE,),
+        "ingest": (settings.INGEST_QUEUE, settings.INGEST_QUEUE_SMALL),
+        "ingest-small": (settings.INGEST_QUEUE_SMALL,),
+    }

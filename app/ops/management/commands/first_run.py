@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 
 from app.ops.first_run import handbook_waiting, prepare
 from app.ops.told import ToldCommand
+from retrieval.lanes import lane
 from retrieval.tasks import document_ingest
 
 
@@ -31,7 +32,7 @@ class Command(ToldCommand):
             return
         made = prepare(accept_empty=options["accept_empty"])
         for document in handbook_waiting():
-            document_ingest.delay(str(document.id))
+            document_ingest.apply_async((str(document.id),), queue=lane(document.size))
         for note in made.notes:
             self.stderr.write(note)
         if options["json"]:
