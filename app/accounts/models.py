@@ -72,6 +72,8 @@ class Team(BaseModel):
     slug = models.SlugField(max_length=80, unique=True)
     is_personal = models.BooleanField(default=False)
     level = models.CharField(max_length=10, choices=Level, default=Level.INTERNAL)
+    cost_centre = models.CharField(max_length=60, blank=True)
+    """What finance books this team's use under; a key may name another."""
     members: "models.ManyToManyField[User, Membership]" = models.ManyToManyField(
         User, through="Membership", related_name="teams"
     )
@@ -108,6 +110,8 @@ class ApiKey(BaseModel):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    cost_centre = models.CharField(max_length=60, blank=True)
+    """Goes before the team's on what is booked with this key; empty: the team's."""
     budget = models.JSONField(null=True, blank=True)
     """As asked for: {unit, limit, period}; the limit in force is a billing budget."""
 

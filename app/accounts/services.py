@@ -53,6 +53,7 @@ def key_create(  # noqa: PLR0913 - a key is all of this
     models_allowed: Sequence[str] | None = None,
     expires_at: datetime | None = None,
     budget: dict[str, Any] | None = None,
+    cost_centre: str = "",
     key_id: UUID | None = None,
 ) -> tuple[ApiKey, str]:
     """A key and its plain text, which is shown once and not kept."""
@@ -68,12 +69,13 @@ def key_create(  # noqa: PLR0913 - a key is all of this
         models_allowed=list(models_allowed) if models_allowed is not None else None,
         expires_at=expires_at,
         budget=budget,
+        cost_centre=cost_centre,
     )
     return row, plain
 
 
 def key_update(*, key: ApiKey, changes: Mapping[str, Any]) -> ApiKey:
-    """Change fields of a key: name, scopes, models_allowed, expires_at, budget."""
+    """Change fields of a key: name, scopes, models_allowed, expires_at, budget, cost_centre."""
     for field, value in changes.items():
         setattr(key, field, value)
     key.save(update_fields=list(changes))

@@ -29,18 +29,19 @@ def key_issue(  # noqa: PLR0913 - one keyword for each field of the route
     models: Sequence[str] | None = None,
     expires_at: datetime | None = None,
     budget: Mapping[str, Any] | None = None,
+    cost_centre: str = "",
 ) -> tuple[ApiKey, str]:
     """A new key and its plain text.
 
-    A personal key needs a role that may spend, a key of the team an admin. Errors: NotFound, NotAllowed, InvalidInput.
+    A personal key needs a role that may spend, a key of the team or a cost centre an admin.
+    Errors: NotFound, NotAllowed, InvalidInput.
     """
     payer = team_of(caller, team)
-    if kind == "team":
+    if kind == "team" or cost_centre:
         caller.require_manager(payer.id)
-    elif caller.user_id is None:
+    if kind == "personal" and caller.user_id is None:
         raise NotAllowed("A key of a team acts for no person, so it cannot make personal keys.")
-    else:
-        caller.require_spender(payer.id)
+    caller.require_spender(payer.id)
     wanted = scopes if scopes is not None else [s for s in DEFAULT_SCOPES if s in caller.scopes]
     checked = _within(caller, {"scopes": wanted, "models_allowed": models, "expires_at": expires_at})
     row, plain = key_create(
@@ -48,6 +49,7 @@ def key_issue(  # noqa: PLR0913 - one keyword for each field of the route
         team_id=payer.id,
         user_id=caller.user_id if kind == "personal" else None,
         budget=_stored(budget),
+        cost_centre=cost_centre,
         **checked,
     )
     _enforce(row, budget)
@@ -60,6 +62,8 @@ def key_change(*, caller: Caller, key: ApiKey, **changes: Any) -> ApiKey:
     if "models" in changes:
         changes["models_allowed"] = changes.pop("models")
     _within(caller, changes)
+    if "cost_centre" in changes:
+        caller.require_manager(key.team_id)
     budget = changes.get("budget")
     if "budget" in changes:
         changes["budget"] = _replacing(key, budget)

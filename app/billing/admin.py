@@ -9,8 +9,18 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from app.billing.admin_booked import LedgerEntryAdmin, ReservationAdmin
+from app.billing.admin_outbox import DeliveryAdmin, WebhookAdmin
 from app.billing.forms import BudgetAddForm, BudgetForm, PriceForm
-from app.billing.models import Budget, BudgetWindow, LedgerEntry, PriceComponent, PriceVersion, Reservation
+from app.billing.models import (
+    Budget,
+    BudgetWindow,
+    Delivery,
+    LedgerEntry,
+    PriceComponent,
+    PriceVersion,
+    Reservation,
+    Webhook,
+)
 from app.billing.naming import whom
 from app.billing.services import budget_remove
 from app.billing.types import Period, Scope, Unit
@@ -217,6 +227,8 @@ class BudgetWindowAdmin(ReadOnly, RowAdmin[BudgetWindow]):
 
 admin.site.register(Reservation, ReservationAdmin)
 admin.site.register(LedgerEntry, LedgerEntryAdmin)
+admin.site.register(Webhook, WebhookAdmin)
+admin.site.register(Delivery, DeliveryAdmin)
 
 
 def _amount(amount: Decimal, unit: str) -> str:

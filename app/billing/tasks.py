@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from app.billing import credit, services
+from app.billing import credit, outbox, services
 
 
 @shared_task(name="app.billing.tasks.reservations_sweep")
@@ -15,3 +15,9 @@ def reservations_sweep() -> int:
 def credits_lapse() -> int:
     """Take back the unspent part of prepaid credit that has lapsed. Returns of how many grants."""
     return credit.credits_lapse()
+
+
+@shared_task(name="app.billing.tasks.outbox_send")
+def outbox_send() -> int:
+    """Tell webhooks of new ledger entries. Returns how many were taken."""
+    return outbox.outbox_send()

@@ -87,6 +87,9 @@ def settlement_payload(settlement: Settlement, *, currency: str) -> Json:
     }
     if settlement.by_sweeper:
         payload["by"] = "sweeper"
+        for attempt in payload["attempts"]:
+            # Numbers from 1 are those of the calls themselves, should they be told after all.
+            attempt["number"] = 0
     if settlement.hold is not None:
         payload["hold"] = hold_again_payload(settlement.hold, currency=currency)
     return payload

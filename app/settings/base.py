@@ -126,6 +126,12 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"expires": 30},
     },
+    # One that lies longer than this behind others is not worth sending: the next is on its way.
+    "outbox-send": {
+        "task": "app.billing.tasks.outbox_send",
+        "schedule": 5.0,
+        "options": {"expires": 60},
+    },
     "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")

@@ -152,3 +152,15 @@ def test_an_admin_sees_the_keys_of_the_team_and_a_member_does_not(client_for):
 
 def test_a_key_of_a_team_makes_no_personal_key(client_for, team):
     assert _make(client_for(key_make(user=None, team=team))).status_code == 403
+
+
+@pytest.mark.parametrize(("role", "status"), [(Role.MEMBER, 403), (Role.ADMIN, 200)])
+def test_an_admin_names_the_cost_centre_of_a_key(client_for, team, role, status):
+    person = user_make(team=team, role=role)
+    client = client_for(key_make(user=person, team=team))
+    assert _make(client, cost_centre="4711").status_code == (201 if status == 200 else 403)
+    made = _make(client).json()
+    assert made["cost_centre"] == ""
+    answer = client.patch(f"{KEYS}{made['id']}/", {"cost_centre": "4712"}, format="json")
+    assert answer.status_code == status
+    assert client.get(f"{KEYS}{made['id']}/").json()["cost_centre"] == ("4712" if status == 200 else "")

@@ -38,6 +38,10 @@ class KeyInput(serializers.Serializer[Any]):
     )
     expires_at = serializers.DateTimeField(allow_null=True, required=False)
     budget = BudgetSerializer(allow_null=True, required=False)
+    cost_centre = serializers.CharField(
+        max_length=60, allow_blank=True, required=False,
+        help_text="What finance books its use under, in place of the team's. Set by an admin of the team.",
+    )  # fmt: skip
 
 
 class KeyOutput(serializers.Serializer[Any]):
@@ -51,6 +55,7 @@ class KeyOutput(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField(allow_null=True)
     last_used_at = serializers.DateTimeField(allow_null=True)
     budget = serializers.DictField(allow_null=True)
+    cost_centre = serializers.CharField()
     created_at = serializers.DateTimeField()
 
     class Meta:

@@ -4,6 +4,7 @@ from app.billing.models.asking import BudgetAlert, LimitRequest, Pause
 from app.billing.models.budgets import Budget, BudgetWindow
 from app.billing.models.credit import CreditMovement
 from app.billing.models.ledger import LedgerEntry, LedgerLine
+from app.billing.models.outbox import Delivery, Webhook
 from app.billing.models.prices import PriceComponent, PriceVersion
 from app.billing.models.reservations import LineState, Reservation, ReservationLine, UsageAttempt
 
@@ -12,6 +13,7 @@ __all__ = [
     "BudgetAlert",
     "BudgetWindow",
     "CreditMovement",
+    "Delivery",
     "LedgerEntry",
     "LedgerLine",
     "LimitRequest",
@@ -22,4 +24,5 @@ __all__ = [
     "Reservation",
     "ReservationLine",
     "UsageAttempt",
+    "Webhook",
 ]

@@ -42,6 +42,8 @@ class LedgerEntry(models.Model):
     price_key = models.CharField(max_length=200, blank=True)
     model = models.CharField(max_length=200, blank=True)
     """As the caller named it, else as the server did, else the price key."""
+    cost_centre = models.CharField(max_length=60, blank=True, default="", db_default="")
+    """Of the key, else of the team, as it was when this was booked; a trigger fills it in."""
     input_tokens = models.BigIntegerField()
     output_tokens = models.BigIntegerField()
     estimated = models.BooleanField()

@@ -50,6 +50,20 @@ def test_a_charge_after_the_hold_expired_is_booked_and_flagged(
     assert ledger_verify().differences == ()
 
 
+def test_an_estimate_about_a_process_that_only_seemed_dead_gives_way_to_its_truth(
+    roomy: UUID, hold: MakeHold, spent: Spent
+) -> None:
+    """Both speak of the call's first attempt."""
+    item = hold()
+    reservation_hold(hold=item)
+    reservation_settle(reservation_id=item.reservation_id, attempts=[used(estimated=True)], by_sweeper=True)
+    settled = reservation_settle(reservation_id=item.reservation_id, attempts=[used(output=100)])
+    assert (settled.price, settled.late) == (D("0.0012"), True)
+    assert [(e.kind, e.attempt) for e in settled.entries] == [("charge", 0), ("adjust", 0), ("charge", 1)]
+    assert spent("installation") == (D("0.0012"), D(0))
+    assert ledger_verify().differences == ()
+
+
 def test_a_hold_that_a_crash_forgot_is_booked_all_the_same(
     roomy: UUID, payer: Payer, hold: MakeHold, spent: Spent
 ) -> None:

@@ -17,8 +17,9 @@ from app.chat.turn import take_turn
 from app.chat.types import Ask
 from app.common.models import uuid7
 from app.common.redis_door import redis_close
+from app.common.told import ToldCommand
 from app.gate.clients import client_close
-from app.ops.told import ToldCommand, person_named
+from app.ops.told import person_named
 from retrieval.selectors import collection_named, collections_readable
 from retrieval.types import Viewer
 

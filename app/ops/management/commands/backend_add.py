@@ -19,8 +19,8 @@ from app.billing.types import Price, Rate
 from app.catalog.models import Backend, Deployment
 from app.catalog.probing import Found, address_clean, kind_named, server_ask
 from app.catalog.services import backend_connect, model_put, name_free
+from app.common.told import ToldCommand
 from app.ops.servers import MANY, OUTSIDE_CHAT, outside_at
-from app.ops.told import ToldCommand
 from app.settings import env
 from inference_client.types import ModelFacts
 

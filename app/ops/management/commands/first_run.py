@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from app.common.told import ToldCommand
 from app.ops.first_run import handbook_waiting, prepare
-from app.ops.told import ToldCommand
 from retrieval.lanes import lane
 from retrieval.tasks import document_ingest
 

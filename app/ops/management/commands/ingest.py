@@ -6,7 +6,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from app.accounts.selectors import caller_by_user
-from app.ops.told import ToldCommand, person_named
+from app.common.told import ToldCommand
+from app.ops.told import person_named
 from retrieval.errors import RetrievalError
 from retrieval.models import Collection, Document
 from retrieval.selectors import collection_named
