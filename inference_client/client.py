@@ -4,9 +4,8 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from inference_client.adapters import adapter_for
 from inference_client.adapters.failures import failure
-from inference_client.adapters.kinds import Kind, kind_of
+from inference_client.adapters.kinds import Kind, adapter_for, kind_of
 from inference_client.adapters.requests import has_picture
 from inference_client.chat_call import ChatCall
 from inference_client.errors import TimedOut, Unsupported
@@ -15,8 +14,10 @@ from inference_client.outgoing import Outgoing
 from inference_client.pool import Pool
 from inference_client.retry import Retry
 from inference_client.types import ChatRequest, Embeddings, EmbedRequest, ImagePart, Message, Server, Timing
+from inference_client.usage import usage_sum
 
 MAX_EMBEDDINGS_BYTES = 512 * 1024 * 1024
+_EMBEDS_AT_ONCE = 4
 
 
 class Client:
@@ -48,29 +49,52 @@ class Client:
         return ChatCall(transport, server, outgoing, parser, precount=precount, retry=retry)
 
     async def embed(self, server: Server, request: EmbedRequest) -> Embeddings:
-        """One vector per input, in their order. Raises the errors of `errors.py`."""
+        """One vector per input, in their order. Raises the errors of `errors.py`.
+
+        More inputs than the server takes at once are sent in several requests; the numbers are their sum.
+        """
         kind = _kind(server)
         adapter = adapter_for(kind)
-        wire = adapter.embed_request(server, kind, request)
+        size = adapter.embed_batch(kind, request.model) or len(request.inputs) or 1
+        parts = [
+            replace(request, inputs=request.inputs[at : at + size])
+            for at in range(0, len(request.inputs) or 1, size)
+        ]
         limits = server.timeouts
         started, t0 = datetime.now(UTC), asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(limits.total):
-                status, headers, body = await self._pool.transport(server, kind).fetch(
-                    wire.method,
-                    wire.url,
-                    headers=wire.headers,
-                    body=wire.body,
-                    connect_s=limits.connect,
-                    max_bytes=MAX_EMBEDDINGS_BYTES,
-                )
+                found = [
+                    one
+                    for at in range(0, len(parts), _EMBEDS_AT_ONCE)
+                    for one in await asyncio.gather(
+                        *(self._embed(server, kind, part) for part in parts[at : at + _EMBEDS_AT_ONCE])
+                    )
+                ]
         except TimeoutError:
             raise TimedOut("total", limits.total) from None
+        total = asyncio.get_running_loop().time() - t0
+        return replace(
+            found[0],
+            vectors=[vector for one in found for vector in one.vectors],
+            usage=usage_sum([one.usage for one in found]),
+            timing=Timing(started_at=started, total_s=total),
+        )
+
+    async def _embed(self, server: Server, kind: Kind, request: EmbedRequest) -> Embeddings:
+        adapter = adapter_for(kind)
+        wire = adapter.embed_request(server, kind, request)
+        status, headers, body = await self._pool.transport(server, kind).fetch(
+            wire.method,
+            wire.url,
+            headers=wire.headers,
+            body=wire.body,
+            connect_s=server.timeouts.connect,
+            max_bytes=MAX_EMBEDDINGS_BYTES,
+        )
         if status >= 300:
             raise failure(status, headers, body)
-        total = asyncio.get_running_loop().time() - t0
-        found = adapter.embeddings(body, kind, len(request.inputs))
-        return replace(found, timing=Timing(started_at=started, total_s=total))
+        return adapter.embeddings(body, kind, len(request.inputs), headers)
 
     async def aclose(self) -> None:
         """Close all connections; calls still running end with BrokenStream."""

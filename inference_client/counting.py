@@ -11,10 +11,11 @@ from typing import Literal, TypeAlias
 
 import orjson
 
-from inference_client.adapters.base import WireRequest
-from inference_client.adapters.counts import ERROR_PCT, TEXT_ONLY, count_read, count_request
-from inference_client.adapters.kinds import Kind, kind_of
+from inference_client.adapters.counts import count_read, count_request
+from inference_client.adapters.kind import Counting, Kind
+from inference_client.adapters.kinds import adapter_for, kind_of
 from inference_client.adapters.requests import has_picture, plain
+from inference_client.adapters.wire import WireRequest
 from inference_client.errors import (
     ContentBlocked,
     ContextTooLong,
@@ -82,10 +83,10 @@ class ServerCounter:
         if found is None:
             counter = local or counter_for(request.model)
             return await asyncio.to_thread(counted_here, request, kind, counter, learned or Learned())
-        assert kind.counts_as is not None
-        pictures = _pictures(request, kind) if kind.counts_as in TEXT_ONLY else 0
+        assert kind.counts is not None
+        pictures = _pictures(request, kind) if kind.counts.text_only else 0
         total = found + pictures
-        error = ERROR_PCT[kind.counts_as] + (100.0 * pictures / total if pictures else 0.0)
+        error = kind.counts.error_pct + (100.0 * pictures / total if pictures else 0.0)
         return Counted(input_tokens=total, error_pct=error, source="server", counter=kind.name)
 
     async def aclose(self) -> None:
@@ -96,16 +97,16 @@ class ServerCounter:
         """The server's figure, or None where it has none to give now."""
         place = (server.base_url, kind.name)
         now = asyncio.get_running_loop().time()
-        if kind.counts_as is None or self._resting.get(place, 0.0) > now:
+        if kind.counts is None or self._resting.get(place, 0.0) > now:
             return None
         try:
-            wire = await _question(server, kind, request)
+            wire = await _question(server, kind, kind.counts, request)
             key = _key(wire)
             if key not in self._known:
                 transport = self._pool.transport(server, kind)
                 async with asyncio.timeout(self._limit_s):
                     ready = await Outgoing(wire).ready(transport, self._limit_s)
-                    self._known[key] = count_read(kind, await answer_of(transport, ready, self._limit_s))
+                    self._known[key] = count_read(await answer_of(transport, ready, self._limit_s))
         except _OF_THE_REQUEST:
             return None
         except (InferenceError, TimeoutError):
@@ -117,11 +118,14 @@ class ServerCounter:
         return self._known[key]
 
 
-async def _question(server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
+async def _question(server: Server, kind: Kind, way: Counting, request: ChatRequest) -> WireRequest:
     """What to ask. Pictures are fitted as for the call, in a thread, where the server counts them too."""
-    if kind.counts_as in TEXT_ONLY or not any(map(has_picture, request.messages)):
-        return count_request(server, kind, request)
-    return await asyncio.to_thread(lambda: count_request(server, kind, request_fitted(request, kind)))
+    adapter = adapter_for(kind)
+    if way.text_only or not any(map(has_picture, request.messages)):
+        return count_request(adapter, server, kind, request)
+    return await asyncio.to_thread(
+        lambda: count_request(adapter, server, kind, request_fitted(request, kind))
+    )
 
 
 def counted_here(request: ChatRequest, kind: Kind, counter: TokenCounter, learned: Learned) -> Counted:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from PIL import Image, ImageOps
 
-from inference_client.adapters.kind import Kind, Pictures
+from inference_client.adapters.kind import Kind
 from inference_client.errors import InvalidRequest, Unsupported
 from inference_client.types import ChatRequest, ImagePart, Message, TextPart
 
@@ -90,7 +90,7 @@ _COMMON = frozenset({"image/png", "image/jpeg", "image/webp"})
 _WITH_GIF = _COMMON | {"image/gif"}
 _BASE64_5_MB = 5 * 1024 * 1024 * 3 // 4
 
-RULES: Mapping[Pictures, PictureRule] = {
+RULES: Mapping[str, PictureRule] = {
     "openai": PictureRule(media_types=_WITH_GIF, fit=_openai_fit, tokens=_openai_tokens),
     "anthropic": PictureRule(
         media_types=_WITH_GIF, fit=_anthropic_fit, tokens=_anthropic_tokens, max_bytes=_BASE64_5_MB

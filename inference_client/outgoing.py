@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from inference_client.adapters.base import WireRequest
 from inference_client.adapters.failures import failure
+from inference_client.adapters.wire import WireRequest
 from inference_client.transport import Transport
 
 MAX_BYTES = 64 * 1024 * 1024

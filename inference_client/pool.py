@@ -1,6 +1,6 @@
 """One pool of connections for each server."""
 
-from inference_client.adapters.kinds import Kind
+from inference_client.adapters.kind import Kind
 from inference_client.transport import Transport
 from inference_client.types import Server
 

@@ -6,9 +6,10 @@ from typing import Any, TypeGuard
 
 import orjson
 
+from inference_client.adapters.addresses import api_url, auth_headers, root_url
 from inference_client.adapters.failures import failure
 from inference_client.adapters.json_tools import items, obj, text_of
-from inference_client.adapters.kinds import GENERIC, Kind, api_url, auth_headers, kind_of, root_url
+from inference_client.adapters.kinds import GENERIC, Kind, kind_of
 from inference_client.errors import InferenceError
 from inference_client.metrics import metrics_read
 from inference_client.transport import Transport
@@ -65,7 +66,7 @@ class _Probe:
             version=_version(version) or _version(ollama) or _version(info),
             models=_with_window(found, props),
             metrics=metrics_read(metrics[1].decode("utf-8", "replace")) if _ok(metrics) else {},
-            counts_tokens=kind.counts_by is not None,
+            counts_tokens=kind.counts is not None,
             problem=self._problem,
         )
 

@@ -11,15 +11,12 @@ from typing import Any
 
 import orjson
 
-from inference_client.adapters import adapter_for, parser_for_api
 from inference_client.adapters.base import Parser
-from inference_client.adapters.cohere import cohere_embeddings, cohere_rerank
+from inference_client.adapters.cohere import cohere_rerank
 from inference_client.adapters.failures import failure
-from inference_client.adapters.json_tools import items, json_object
-from inference_client.adapters.kinds import GENERIC, Kind, kind_of
+from inference_client.adapters.kinds import GENERIC, Kind, adapter_for, kind_of, parser_for
 from inference_client.errors import InferenceError, Unsupported
 from inference_client.types import (
-    Embeddings,
     Event,
     JsonObject,
     ReasoningDelta,
@@ -114,12 +111,12 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
 
 
 def _answer(recording: Recording, cuts: Iterable[int]) -> dict[str, Any]:
-    kind = _kind(recording.provider)
     if recording.api == "rerank":
         ranks = cohere_rerank(recording.body)
         return {"order": [number for number, _ in ranks], "scores": [score for _, score in ranks]}
-    if recording.api == "embeddings":
-        found = _embeddings(recording, kind)
+    if "embed" in recording.api.lower():
+        kind = _kind(recording.provider)
+        found = adapter_for(kind).embeddings(recording.body, kind, None, recording.headers)
         return {
             "vectors": len(found.vectors),
             "dimensions": len(found.vectors[0]) if found.vectors else 0,
@@ -128,7 +125,7 @@ def _answer(recording: Recording, cuts: Iterable[int]) -> dict[str, Any]:
             "usage_state": found.usage.state,
             "served_model": found.served_model,
         }
-    parser = parser_for_api(recording.api, kind)
+    parser = parser_for(recording.api, recording.provider)
     if parser is None:
         raise Unsupported(
             f"Answers of the API {recording.api!r} of {recording.provider!r} cannot be read yet."
@@ -145,13 +142,6 @@ def _answer(recording: Recording, cuts: Iterable[int]) -> dict[str, Any]:
         "error": error_json(parser.error) if parser.error is not None else None,
         "complete": parser.complete,
     }
-
-
-def _embeddings(recording: Recording, kind: Kind) -> Embeddings:
-    answer = json_object(recording.body)
-    if recording.provider == "cohere":
-        return cohere_embeddings(recording.body, len(items(answer.get("texts"))))
-    return adapter_for(kind).embeddings(recording.body, kind, len(items(answer.get("data"))))
 
 
 def _kind(provider: str) -> Kind:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 Json: TypeAlias = Any
-"""Any value that JSON can hold; read it with the helpers of `adapters.base`."""
+"""Any value that JSON can hold; read it with the helpers of `adapters.json_tools`."""
 JsonObject: TypeAlias = Mapping[str, Any]
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 UsageState: TypeAlias = Literal["absent", "zero", "reported"]

@@ -4,7 +4,7 @@ The two conventions that must never be mixed: whether the input number already c
 writes, and whether the output number already contains reasoning. Both are data in a `UsageShape`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -29,74 +29,6 @@ class UsageShape:
     output_has_reasoning: bool = True
     detail: dict[str, Paths] = field(default_factory=dict)
     """Finer numbers, by the names of `Buckets`."""
-
-
-OPENAI = UsageShape(
-    input=("prompt_tokens", "input_tokens"),
-    output=("completion_tokens", "output_tokens"),
-    total=("total_tokens",),
-    cache_read=(
-        "prompt_tokens_details.cached_tokens",
-        "input_tokens_details.cached_tokens",
-        "prompt_cache_hit_tokens",
-        "cached_tokens",
-    ),
-    cache_write=(
-        "prompt_tokens_details.cache_write_tokens",
-        "prompt_tokens_details.created_cache_tokens",
-        "input_tokens_details.cache_write_tokens",
-    ),
-    reasoning=(
-        "completion_tokens_details.reasoning_tokens",
-        "output_tokens_details.reasoning_tokens",
-        "reasoning_tokens",
-    ),
-    detail={
-        "cache_write_mid": ("input_tokens_details.cache_write_tokens_details.ttl_30m_tokens",),
-        "cache_write_xlong": ("input_tokens_details.cache_write_tokens_details.ttl_12h_tokens",),
-        "input_audio": ("prompt_tokens_details.audio_tokens",),
-        "input_image": ("prompt_tokens_details.image_tokens",),
-        "output_audio": ("completion_tokens_details.audio_tokens",),
-        "rejected_prediction": ("completion_tokens_details.rejected_prediction_tokens",),
-    },
-)
-EMBEDDINGS = UsageShape(input=("prompt_tokens", "input_tokens", "total_tokens"), output=())
-ANTHROPIC = UsageShape(
-    input=("input_tokens",),
-    output=("output_tokens",),
-    cache_read=("cache_read_input_tokens",),
-    cache_write=("cache_creation_input_tokens",),
-    reasoning=("output_tokens_details.thinking_tokens",),
-    input_has_cache=False,
-    detail={
-        "cache_write_short": ("cache_creation.ephemeral_5m_input_tokens",),
-        "cache_write_long": ("cache_creation.ephemeral_1h_input_tokens",),
-    },
-)
-GEMINI = UsageShape(
-    input=("promptTokenCount",),
-    output=("candidatesTokenCount",),
-    cache_read=("cachedContentTokenCount",),
-    reasoning=("thoughtsTokenCount",),
-    input_more=("toolUsePromptTokenCount",),
-    output_has_reasoning=False,
-)
-BEDROCK = UsageShape(
-    input=("inputTokens",),
-    output=("outputTokens",),
-    total=("totalTokens",),
-    cache_read=("cacheReadInputTokens",),
-    cache_write=("cacheWriteInputTokens",),
-    input_has_cache=False,
-)
-COHERE = UsageShape(
-    input=("tokens.input_tokens", "billed_units.input_tokens"),
-    output=("tokens.output_tokens", "billed_units.output_tokens"),
-    cache_read=("cached_tokens",),
-)
-TGI = UsageShape(input=("input_length",), output=("generated_tokens",))
-TRITON = UsageShape(input=("num_input_tokens",), output=("num_output_tokens",))
-OLLAMA = UsageShape(input=("prompt_eval_count",), output=("eval_count",))
 
 
 def number(value: object) -> int | None:
@@ -159,6 +91,17 @@ def usage_read(block: JsonObject | None, shape: UsageShape, *, precount: int | N
         ambiguous=ambiguous or cached > (inp or 0),
         detail=dict(_details(block, shape)),
     )
+
+
+def usage_sum(parts: Sequence[Usage]) -> Usage:
+    """What several requests of one call used together: unknown as soon as one of them is."""
+    if len(parts) == 1:
+        return parts[0]
+    inputs = [part.input_tokens for part in parts]
+    if not parts or None in inputs:
+        return Usage(raw={"parts": [part.raw for part in parts]})
+    total = sum(filter(None, inputs))
+    return Usage(input_tokens=total, state=_state(total, None), raw={"parts": [part.raw for part in parts]})
 
 
 def convention(

@@ -11,8 +11,9 @@ import orjson
 from asgiref.sync import async_to_sync
 
 from app.common.errors import InvalidInput
+from inference_client.adapters.addresses import auth_headers, root_url
 from inference_client.adapters.json_tools import items, obj, text_of
-from inference_client.adapters.kinds import GENERIC, KINDS, auth_headers, kind_of, root_url
+from inference_client.adapters.kinds import GENERIC, KINDS, kind_of
 from inference_client.errors import BadAuth, InferenceError
 from inference_client.probe import LIMIT_S, probe
 from inference_client.transport import Transport

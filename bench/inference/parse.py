@@ -4,33 +4,21 @@ import json
 import statistics
 import time
 
-from inference_client.adapters import adapter_for
-from inference_client.adapters.kinds import kind_of
-from inference_client.testing.dialects import DIALECTS, Answer
+from inference_client.adapters.kinds import ADAPTERS
+from inference_client.adapters.scripted import Answer
 
 WORDS = tuple(f" word{number % 97}" for number in range(2000))
-KINDS = {
-    "openai": "openai-compatible",
-    "anthropic": "anthropic",
-    "ollama": "ollama",
-    "gemini": "gemini",
-    "responses": "openai-responses",
-    "bedrock": "bedrock",
-    "cohere": "cohere",
-    "triton": "triton-vllm",
-    "tgi": "tgi-native",
-}
 
 
 def measure(runs: int) -> None:
     """One line a dialect."""
-    for name, dialect in DIALECTS.items():
+    for name, adapter in ADAPTERS.items():
         # The last pieces of some dialects repeat the whole text; they are not what a chunk costs.
-        pieces = list(dialect.pieces(Answer(words=WORDS)))[: len(WORDS)]
-        kind = kind_of(KINDS[name])
+        pieces = list(adapter.scripted(Answer(words=WORDS)))[: len(WORDS)]
+        kind = adapter.kinds[0]
         times = []
         for _ in range(runs + 1):
-            parser = adapter_for(kind).parser(kind)
+            parser = adapter.parser(kind)
             started = time.perf_counter()
             for piece in pieces:
                 parser.feed(piece)

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from bench.inference.server import scripted
-from inference_client.adapters import adapter_for
-from inference_client.adapters.kinds import kind_of
+from inference_client.adapters.kinds import adapter_for, kind_of
 from inference_client.client import Client
 from inference_client.types import ChatRequest, Message, Server
 

@@ -1,66 +1,72 @@
 """Anthropic Messages, also spoken by llama.cpp, Ollama, DigitalOcean and Foundry's Claude route."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import orjson
 
-from inference_client.adapters.base import SseParser, WireRequest
-from inference_client.adapters.failures import from_value
-from inference_client.adapters.json_tools import items, json_object, obj, text_of
-from inference_client.adapters.kinds import Kind, api_url
+from inference_client.adapters.adapter import Adapter
+from inference_client.adapters.base import SseParser
+from inference_client.adapters.counts import as_sent
+from inference_client.adapters.json_tools import items, obj, text_of
+from inference_client.adapters.kind import Counting, Kind
 from inference_client.adapters.requests import (
     arguments_of,
+    blocks,
     encoded,
     functions,
     given,
-    parts,
     plain,
-    post,
-    refuse,
+    schema_of,
     system_text,
+    turns,
 )
-from inference_client.errors import Unsupported
-from inference_client.sse import SseEvent
+from inference_client.adapters.scripted import MODEL, Answer, typed
 from inference_client.types import (
     ChatRequest,
-    Embeddings,
-    EmbedRequest,
     Event,
     Json,
     Message,
     ReasoningDelta,
     Server,
     TextDelta,
-    TextPart,
     ToolCallDelta,
-    Usage,
 )
-from inference_client.usage import ANTHROPIC, merged, usage_read
+from inference_client.usage import UsageShape
 
 VERSION = "2023-06-01"
+SHAPE = UsageShape(
+    input=("input_tokens",),
+    output=("output_tokens",),
+    cache_read=("cache_read_input_tokens",),
+    cache_write=("cache_creation_input_tokens",),
+    reasoning=("output_tokens_details.thinking_tokens",),
+    input_has_cache=False,
+    detail={
+        "cache_write_short": ("cache_creation.ephemeral_5m_input_tokens",),
+        "cache_write_long": ("cache_creation.ephemeral_1h_input_tokens",),
+    },
+)
 
 
 class AnthropicParser(SseParser):
     """Reads the events of a message. Usage is cumulative: input at the start, output at the end."""
 
+    shape = SHAPE
+
     def __init__(self, kind: Kind | None = None) -> None:
-        super().__init__()
-        self._usage: dict[str, Any] | None = None
+        super().__init__(kind)
         self._calls: dict[int, int] = {}
         """Number of the content block to number of the tool call."""
         self._silent: dict[int, Json] = {}
         """Inputs given whole when their block began, until a delta shows that they come in pieces."""
 
-    def usage(self, precount: int | None = None) -> Usage:
-        return usage_read(self._usage, ANTHROPIC, precount=precount)
-
-    def _on_event(self, event: SseEvent, out: list[Event]) -> None:
-        if not event.data.startswith(b"[DONE]"):
-            self.on_message(json_object(event.data), out)
-
     def on_message(self, message: Mapping[str, Any], out: list[Event]) -> None:
-        """Append what one message of the stream means to `out`."""
+        """Append what one message of the stream means to `out`; for frames that hold such messages."""
+        self._on_message(message, None, out)
+
+    def _on_message(self, message: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
         kind = message.get("type")
         if kind == "content_block_delta":
             self._delta(_index(message), obj(message.get("delta")), out)
@@ -79,11 +85,11 @@ class AnthropicParser(SseParser):
         elif kind == "message_stop":
             self.ended = True
         elif kind == "error" or (kind is None and "error" in message):
-            self.error = self.error or from_value(message)
+            self._fail(message)
 
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
         if answer.get("type") == "error" or answer.get("error"):
-            self.error = from_value(answer)
+            self._fail(answer)
             return
         for index, block in enumerate(map(obj, items(answer.get("content")))):
             self._block(index, block, out)
@@ -119,23 +125,50 @@ class AnthropicParser(SseParser):
             arguments = orjson.dumps(obj(self._silent.pop(index))).decode()
             out.append(ToolCallDelta(self._calls[index], None, None, arguments))
 
-    def _add_usage(self, block: object) -> None:
-        if isinstance(block, dict):
-            self._usage = merged(self._usage, block)
+
+_COMPATIBLE = Kind(
+    name="anthropic-compatible",
+    title="Server with Anthropic routes",
+    aliases=("anthropic_compatible",),
+    grade="supported",
+    auth="x-api-key",
+    chat_path="/messages",
+    embed_path=None,
+    refuses=frozenset({"seed", "response_format"}),
+    extra_headers={"anthropic-version": VERSION},
+    images="anthropic",
+    counts=Counting(
+        path="/v1/messages/count_tokens",
+        ask=as_sent("model", "messages", "system", "tools", "tool_choice", "thinking"),
+        error_pct=5.0,
+    ),
+)
 
 
-class AnthropicMessages:
+class AnthropicMessages(Adapter):
     """Requests in the shape of Anthropic Messages."""
 
-    name: ClassVar[str] = "anthropic_messages"
+    name = "anthropic_messages"
+    parsers = {"messages": AnthropicParser}
+    kinds = (
+        _COMPATIBLE,
+        replace(
+            _COMPATIBLE,
+            name="anthropic",
+            title="Anthropic",
+            aliases=(),
+            grade="recorded",
+            leaves_premises=True,
+        ),
+    )
 
-    def chat_request(self, server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
-        """The request for a streamed answer. Raises Unsupported."""
-        refuse(kind, request)
+    def chat_body(self, server: Server, kind: Kind, request: ChatRequest) -> dict[str, Any]:
+        """What is sent for a streamed answer."""
         body: dict[str, Any] = dict(request.extra)
         body |= {"model": request.model, "max_tokens": request.max_output_tokens, "stream": True}
-        body["messages"] = list(_messages(request.messages))
-        body |= given(
+        said = turns(request.messages, content=_content, result=_result)
+        body["messages"] = [{"role": role, "content": content} for role, content in said]
+        return body | given(
             system=system_text(request.messages),
             temperature=request.temperature,
             top_p=request.top_p,
@@ -143,64 +176,52 @@ class AnthropicMessages:
             tools=[_tool(function) for function in functions(request)] or None,
             tool_choice=_choice(request.tool_choice),
         )
-        wire = post(server, kind, api_url(server, kind, kind.chat_path), body, accept="text/event-stream")
-        wire.headers.setdefault("anthropic-version", VERSION)
-        return wire
 
-    def parser(self, kind: Kind) -> AnthropicParser:
-        """A fresh parser for one answer."""
-        return AnthropicParser(kind)
-
-    def embed_request(self, server: Server, kind: Kind, request: EmbedRequest) -> WireRequest:
-        """There are no embeddings in this shape. Raises Unsupported."""
-        raise Unsupported(f"{kind.title} makes no embeddings. Choose another server for them.")
-
-    def embeddings(self, body: bytes, kind: Kind, count: int) -> Embeddings:
-        """There are no embeddings in this shape. Raises Unsupported."""
-        raise Unsupported(f"{kind.title} makes no embeddings. Choose another server for them.")
-
-
-def _messages(messages: tuple[Message, ...]) -> Iterator[dict[str, Any]]:
-    """The turns; results of tools that follow each other go into one turn of the user, as is required."""
-    results: list[dict[str, Any]] = []
-    for message in messages:
-        if message.role == "tool":
-            result = {
-                "type": "tool_result",
-                "tool_use_id": message.tool_call_id or "",
-                "content": plain(message),
-            }
-            results.append(result)
-            continue
-        if results:
-            yield {"role": "user", "content": results}
-            results = []
-        if message.role in ("user", "assistant"):
-            yield {"role": message.role, "content": _content(message)}
-    if results:
-        yield {"role": "user", "content": results}
+    def scripted(self, answer: Answer) -> Iterator[bytes]:
+        """Events of a message. Without usage there is still the empty block that the format requires."""
+        told = answer.usage != "none"
+        fresh = 0 if answer.usage == "zero" else answer.input_tokens - answer.cache_read
+        start = {"input_tokens": fresh, "cache_read_input_tokens": answer.cache_read, "output_tokens": 1}
+        last = {"output_tokens": 0 if answer.usage == "zero" else answer.output_tokens}
+        message = {"id": "msg_1", "type": "message", "role": "assistant", "model": MODEL, "content": []}
+        yield typed({"type": "message_start", "message": {**message, "usage": start if told else {}}})
+        text = {"type": "text", "text": ""}
+        yield typed({"type": "content_block_start", "index": 0, "content_block": text})
+        yield typed({"type": "ping"})
+        for word in answer.words:
+            delta = {"type": "text_delta", "text": word}
+            yield typed({"type": "content_block_delta", "index": 0, "delta": delta})
+        yield typed({"type": "content_block_stop", "index": 0})
+        reason = {"stop_reason": "end_turn" if answer.finish == "stop" else "max_tokens"}
+        yield typed({"type": "message_delta", "delta": reason, "usage": last if told else {}})
+        yield typed({"type": "message_stop"})
 
 
-def _content(message: Message) -> str | list[dict[str, Any]]:
+ADAPTER = AnthropicMessages()
+
+
+def _content(message: Message) -> str | list[Any]:
     if isinstance(message.content, str) and not message.tool_calls:
         return message.content
-    blocks: list[dict[str, Any]] = []
-    for part in parts(message):
-        if isinstance(part, TextPart):
-            blocks.append({"type": "text", "text": part.text})
-        else:
-            source = {"type": "base64", "media_type": part.media_type, "data": encoded(part)}
-            blocks.append({"type": "image", "source": source})
-    calls = [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_of(call)}
-        for call in message.tool_calls
-    ]
-    return blocks + calls
+    return blocks(
+        message,
+        text=lambda text: {"type": "text", "text": text},
+        picture=lambda part: {
+            "type": "image",
+            "source": {"type": "base64", "media_type": part.media_type, "data": encoded(part)},
+        },
+        call=lambda call: {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_of(call)},
+    )
+
+
+def _result(message: Message) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": message.tool_call_id or "", "content": plain(message)}
 
 
 def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
-    schema = function.get("parameters") or {"type": "object", "properties": {}}
-    return given(name=function.get("name"), description=function.get("description"), input_schema=schema)
+    return given(
+        name=function.get("name"), description=function.get("description"), input_schema=schema_of(function)
+    )
 
 
 def _choice(choice: str | Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -1,23 +1,18 @@
-"""What every wire format has in common. To add one: a Parser, an Adapter, a row in `kinds.py`."""
+"""How answers are read, whatever the wire format: events, lines or frames in, our events and usage out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar
 
-from inference_client.adapters.json_tools import json_object, json_objects
-from inference_client.adapters.kinds import Kind
+from inference_client.adapters.failures import from_value
+from inference_client.adapters.json_tools import json_object, json_objects, text_of
+from inference_client.adapters.kind import Kind
 from inference_client.errors import InferenceError, MalformedAnswer
+from inference_client.eventstream import EventStreamDecoder, Frame
 from inference_client.sse import LineSplitter, SseDecoder, SseEvent
-from inference_client.types import (
-    ChatRequest,
-    Embeddings,
-    EmbedRequest,
-    Event,
-    FinishReason,
-    Server,
-    Usage,
-)
+from inference_client.types import Event, FinishReason, Usage
+from inference_client.usage import UsageShape, merged, usage_read
 
 FINISH: Mapping[str, FinishReason] = {
     "stop": "stop",
@@ -53,25 +48,6 @@ FINISH: Mapping[str, FinishReason] = {
 """Every server's words (in lower case) for why an answer ended."""
 
 
-class WireRequest(NamedTuple):
-    """A request ready to be sent."""
-
-    method: str
-    url: str
-    headers: dict[str, str]
-    body: bytes
-    first: "FirstStep | None" = None
-    """Something to ask before, where the server itself must turn messages into a prompt."""
-
-
-class FirstStep(NamedTuple):
-    """A request whose answer completes the next one. It calls no model, so it costs nothing."""
-
-    request: WireRequest
-    body: Callable[[bytes], bytes]
-    """From the answer's body the body of the next request. Raises MalformedAnswer."""
-
-
 _ID_HEADERS = ("x-generation-id", "x-amzn-requestid", "request-id", "apim-request-id", "x-request-id")
 
 
@@ -82,7 +58,10 @@ class Parser(ABC):
     block may still follow it; an answer that cannot be read further also sets `broken`.
     """
 
-    def __init__(self) -> None:
+    shape: ClassVar[UsageShape]
+    """Where this format keeps its numbers. Its convention is what bills people right, or twice."""
+
+    def __init__(self, kind: Kind | None = None) -> None:
         self.finish_raw: str | None = None
         self.served_model: str | None = None
         self.upstream_id: str | None = None
@@ -92,6 +71,7 @@ class Parser(ABC):
         """The usage told so far covers everything received so far."""
         self.ended = False
         """The answer's own end mark was seen (a finish reason alone is enough where there is no mark)."""
+        self._usage: dict[str, Any] | None = None
 
     @property
     def finish_reason(self) -> FinishReason | None:
@@ -139,9 +119,9 @@ class Parser(ABC):
         self.ended = True
         return out
 
-    @abstractmethod
     def usage(self, precount: int | None = None) -> Usage:
         """The usage told so far; `precount` is our own count of the input, where there is one."""
+        return usage_read(self._usage, self.shape, precount=precount)
 
     @abstractmethod
     def _feed(self, data: bytes, out: list[Event]) -> None: ...
@@ -152,20 +132,34 @@ class Parser(ABC):
     @abstractmethod
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None: ...
 
+    def _add_usage(self, block: object) -> None:
+        """Numbers are running totals wherever they come more than once: the last told counts, field by field."""
+        if isinstance(block, dict):
+            self._usage = merged(self._usage, block)
+
+    def _fail(self, value: object) -> None:
+        """Keep the error that `value` holds; the first one counts."""
+        self.error = self.error or from_value(value)
+
     def _give_up(self, exc: MalformedAnswer) -> None:
         self.broken = True
         self.error = self.error or exc
 
 
 class SseParser(Parser):
-    """A Parser over server-sent events."""
+    """A Parser over server-sent events, each of which holds a JSON object; a `[DONE]` means nothing."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, kind: Kind | None = None) -> None:
+        super().__init__(kind)
         self._sse = SseDecoder()
 
     @abstractmethod
-    def _on_event(self, event: SseEvent, out: list[Event]) -> None: ...
+    def _on_message(self, message: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
+        """What one event means; `name` is the one beside its data."""
+
+    def _on_event(self, event: SseEvent, out: list[Event]) -> None:
+        if not event.data.startswith(b"[DONE]"):
+            self._on_message(json_object(event.data), event.name, out)
 
     def _feed(self, data: bytes, out: list[Event]) -> None:
         for event in self._sse.feed(data):
@@ -179,12 +173,12 @@ class SseParser(Parser):
 class LinesParser(Parser):
     """A Parser over lines of JSON."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, kind: Kind | None = None) -> None:
+        super().__init__(kind)
         self._lines = LineSplitter()
 
     @abstractmethod
-    def _on_object(self, line: Mapping[str, Any], out: list[Event]) -> None: ...
+    def _on_object(self, told: Mapping[str, Any], out: list[Event]) -> None: ...
 
     def _feed(self, data: bytes, out: list[Event]) -> None:
         for line in self._lines.feed(data):
@@ -197,19 +191,28 @@ class LinesParser(Parser):
             self._on_object(json_object(line), out)
 
 
-class Adapter(Protocol):
-    """One wire format."""
+class FrameParser(Parser):
+    """A Parser over the binary frames of AWS."""
 
-    name: ClassVar[str]
+    def __init__(self, kind: Kind | None = None) -> None:
+        super().__init__(kind)
+        self._frames = EventStreamDecoder()
 
-    def chat_request(self, server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
-        """The request for a streamed answer. Raises Unsupported."""
+    @abstractmethod
+    def _on_payload(self, name: str, payload: Mapping[str, Any], out: list[Event]) -> None: ...
 
-    def parser(self, kind: Kind) -> Parser:
-        """A fresh Parser for one answer."""
+    def _feed(self, data: bytes, out: list[Event]) -> None:
+        for frame in self._frames.feed(data):
+            self._on_frame(frame, out)
 
-    def embed_request(self, server: Server, kind: Kind, request: EmbedRequest) -> WireRequest:
-        """The request for vectors. Raises Unsupported."""
+    def _flush(self, out: list[Event]) -> None:
+        """A frame that is not whole means nothing."""
 
-    def embeddings(self, body: bytes, kind: Kind, count: int) -> Embeddings:
-        """The vectors in `body`, `count` of them, without timing. Raises MalformedAnswer."""
+    def _on_frame(self, frame: Frame, out: list[Event]) -> None:
+        payload = json_object(frame.payload or b"{}")
+        if frame.headers.get(":message-type", "event") == "event":
+            self._on_payload(frame.headers.get(":event-type", ""), payload, out)
+            return
+        name = frame.headers.get(":exception-type") or frame.headers.get(":error-code") or "exception"
+        said = text_of(payload.get("message")) or frame.headers.get(":error-message")
+        self._fail({"error": {"type": name, "message": said}})

@@ -1,16 +1,15 @@
 """Cohere: chat in its second version, embeddings; answers of its first version and of rerank."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from inference_client.adapters.base import LinesParser, SseParser, WireRequest
-from inference_client.adapters.failures import from_value
+from inference_client.adapters.adapter import Adapter
+from inference_client.adapters.base import LinesParser, SseParser
 from inference_client.adapters.json_tools import items, json_object, obj, text_of
-from inference_client.adapters.kinds import Kind, api_url
-from inference_client.adapters.openai_chat import message_json
-from inference_client.adapters.requests import bare_embeddings, given, post, refuse
+from inference_client.adapters.kind import Kind
+from inference_client.adapters.requests import bare_embeddings, given, message_json
+from inference_client.adapters.scripted import Answer, typed
 from inference_client.errors import Unsupported
-from inference_client.sse import SseEvent
 from inference_client.types import (
     ChatRequest,
     Embeddings,
@@ -20,26 +19,23 @@ from inference_client.types import (
     Server,
     TextDelta,
     ToolCallDelta,
-    Usage,
 )
-from inference_client.usage import COHERE, usage_read
+from inference_client.usage import UsageShape, usage_read
+
+SHAPE = UsageShape(
+    input=("tokens.input_tokens", "billed_units.input_tokens"),
+    output=("tokens.output_tokens", "billed_units.output_tokens"),
+    cache_read=("cached_tokens",),
+)
 
 
 class CohereParser(SseParser):
     """Reads `/v2/chat`."""
 
-    def __init__(self, kind: Kind | None = None) -> None:
-        super().__init__()
-        self._usage: Mapping[str, Any] = {}
+    shape = SHAPE
 
-    def usage(self, precount: int | None = None) -> Usage:
-        return usage_read(self._usage, COHERE, precount=precount)
-
-    def _on_event(self, event: SseEvent, out: list[Event]) -> None:
-        if event.data.startswith(b"[DONE]"):
-            return
-        message = json_object(event.data)
-        kind = message.get("type") or event.name
+    def _on_message(self, message: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
+        kind = message.get("type") or name
         delta = obj(message.get("delta"))
         inner = obj(delta.get("message"))
         index = message.get("index")
@@ -52,9 +48,9 @@ class CohereParser(SseParser):
         elif kind == "message-end":
             self.ended = True
             self.finish_raw = text_of(delta.get("finish_reason"))
-            self._usage = obj(delta.get("usage"))
+            self._add_usage(delta.get("usage"))
         if message.get("error") or delta.get("error"):
-            self.error = self.error or from_value({"error": message.get("error") or delta.get("error")})
+            self._fail({"error": message.get("error") or delta.get("error")})
 
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
         message = obj(answer.get("message"))
@@ -63,10 +59,10 @@ class CohereParser(SseParser):
         for index, call in enumerate(map(obj, items(message.get("tool_calls")))):
             self._call(index, call, out)
         if isinstance(answer.get("message"), str):
-            self.error = from_value(answer)
+            self._fail(answer)
         self.upstream_id = text_of(answer.get("id"))
         self.finish_raw = text_of(answer.get("finish_reason"))
-        self._usage = obj(answer.get("usage"))
+        self._add_usage(answer.get("usage"))
 
     def _content(self, part: Mapping[str, Any], out: list[Event]) -> None:
         if thought := text_of(part.get("thinking")):
@@ -83,49 +79,58 @@ class CohereParser(SseParser):
 class CohereV1Parser(LinesParser):
     """Reads `/v1/chat`: lines of JSON, the last of which holds the whole response."""
 
-    def __init__(self, kind: Kind | None = None) -> None:
-        super().__init__()
-        self._usage: Mapping[str, Any] = {}
+    shape = SHAPE
 
-    def usage(self, precount: int | None = None) -> Usage:
-        return usage_read(self._usage, COHERE, precount=precount)
-
-    def _on_object(self, line: Mapping[str, Any], out: list[Event]) -> None:
-        kind = line.get("event_type")
-        if kind == "text-generation" and (text := text_of(line.get("text"))):
+    def _on_object(self, told: Mapping[str, Any], out: list[Event]) -> None:
+        kind = told.get("event_type")
+        if kind == "text-generation" and (text := text_of(told.get("text"))):
             out.append(TextDelta(text))
         elif kind == "stream-start":
-            self.upstream_id = text_of(line.get("generation_id"))
+            self.upstream_id = text_of(told.get("generation_id"))
         elif kind == "stream-end":
             self.ended = True
-            self._take(obj(line.get("response")))
-            self.finish_raw = text_of(line.get("finish_reason")) or self.finish_raw
+            self._take(obj(told.get("response")))
+            self.finish_raw = text_of(told.get("finish_reason")) or self.finish_raw
 
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
         if text := text_of(answer.get("text")):
             out.append(TextDelta(text))
         elif "message" in answer:
-            self.error = from_value(answer)
+            self._fail(answer)
         self._take(answer)
 
     def _take(self, response: Mapping[str, Any]) -> None:
         self.upstream_id = text_of(response.get("generation_id")) or self.upstream_id
         self.finish_raw = text_of(response.get("finish_reason"))
-        self._usage = obj(response.get("meta"))
+        self._add_usage(response.get("meta"))
 
 
-class Cohere:
+class Cohere(Adapter):
     """Requests to `/v2/chat` and `/v2/embed`."""
 
-    name: ClassVar[str] = "cohere"
+    name = "cohere"
+    parsers = {"v2/chat": CohereParser, "v1/chat": CohereV1Parser}
+    kinds = (
+        Kind(
+            name="cohere",
+            title="Cohere",
+            grade="recorded",
+            version_path="/v2",
+            chat_path="/chat",
+            embed_path="/embed",
+            embed_batch=96,
+            models_path=None,
+            leaves_premises=True,
+            abort_stops_billing=False,
+        ),
+    )
 
-    def chat_request(self, server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
-        """The request for a streamed answer. Raises Unsupported."""
-        refuse(kind, request)
+    def chat_body(self, server: Server, kind: Kind, request: ChatRequest) -> dict[str, Any]:
+        """What is sent for a streamed answer. Raises Unsupported."""
         body: dict[str, Any] = dict(request.extra)
         body |= {"model": request.model, "messages": [message_json(message) for message in request.messages]}
         body |= {"max_tokens": request.max_output_tokens, "stream": True}
-        body |= given(
+        return body | given(
             temperature=request.temperature,
             p=request.top_p,
             seed=request.seed,
@@ -134,16 +139,11 @@ class Cohere:
             tool_choice=_choice(request.tool_choice),
             response_format=_format(request.response_format),
         )
-        return post(server, kind, api_url(server, kind, kind.chat_path), body, accept="text/event-stream")
 
-    def parser(self, kind: Kind) -> CohereParser:
-        """A fresh parser for one answer."""
-        return CohereParser(kind)
-
-    def embed_request(self, server: Server, kind: Kind, request: EmbedRequest) -> WireRequest:
-        """The request for vectors. Its models need to know what a text is for; unsaid it is a passage."""
+    def embed_body(self, kind: Kind, request: EmbedRequest) -> dict[str, Any]:
+        """What is sent for vectors. Its models need to know what a text is for; unsaid it is a passage."""
         purpose = "search_query" if request.input_type == "query" else "search_document"
-        body = {
+        return {
             **request.extra,
             "model": request.model,
             "texts": list(request.inputs),
@@ -151,11 +151,33 @@ class Cohere:
             "embedding_types": ["float"],
             **given(output_dimension=request.dimensions),
         }
-        return post(server, kind, api_url(server, kind, "/embed"), body, accept="application/json")
 
-    def embeddings(self, body: bytes, kind: Kind, count: int) -> Embeddings:
-        """The vectors in `body`, in the order of the inputs. Raises MalformedAnswer."""
-        return cohere_embeddings(body, count)
+    def embeddings(
+        self, body: bytes, kind: Kind, count: int | None, headers: Mapping[str, str] | None = None
+    ) -> Embeddings:
+        """The vectors in `body`. Raises MalformedAnswer."""
+        answer = json_object(body)
+        found = answer.get("embeddings")
+        rows = items(found) or items(obj(found).get("float"))
+        return bare_embeddings(rows, count, usage_read(obj(answer.get("meta")), SHAPE), None)
+
+    def scripted(self, answer: Answer) -> Iterator[bytes]:
+        """Events of `/v2/chat`."""
+        yield typed({"type": "message-start", "id": "co-1", "delta": {"message": {"role": "assistant"}}})
+        for word in answer.words:
+            content = {"message": {"content": {"text": word}}}
+            yield typed({"type": "content-delta", "index": 0, "delta": content})
+        tokens = {"input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens}
+        reason = "COMPLETE" if answer.finish == "stop" else "MAX_TOKENS"
+        told = (
+            {}
+            if answer.usage == "none"
+            else {"usage": {"tokens": tokens, "cached_tokens": answer.cache_read}}
+        )
+        yield typed({"type": "message-end", "delta": {"finish_reason": reason, **told}})
+
+
+ADAPTER = Cohere()
 
 
 def _choice(choice: str | Mapping[str, Any] | None) -> str | None:
@@ -175,14 +197,6 @@ def _format(wanted: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if wanted is None or wanted.get("type") == "text":
         return None
     return {"type": "json_object", **given(json_schema=obj(wanted.get("json_schema")).get("schema"))}
-
-
-def cohere_embeddings(body: bytes, count: int) -> Embeddings:
-    """The vectors in `body` of `/v2/embed`. Raises MalformedAnswer."""
-    answer = json_object(body)
-    found = answer.get("embeddings")
-    rows = items(found) or items(obj(found).get("float"))
-    return bare_embeddings(rows, count, usage_read(obj(answer.get("meta")), COHERE), None)
 
 
 def cohere_rerank(body: bytes) -> list[tuple[int, float]]:

@@ -3,52 +3,32 @@
 The prompt is the one the call itself would send, so what the server counts is what it will bill.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from inference_client.adapters import adapter_for
-from inference_client.adapters.base import FirstStep, WireRequest
+from inference_client.adapters.adapter import Adapter
+from inference_client.adapters.addresses import model_url, root_url
 from inference_client.adapters.json_tools import items, json_object, text_of
-from inference_client.adapters.kind import Counting
-from inference_client.adapters.kinds import Kind, model_url, root_url
-from inference_client.adapters.openai_chat import message_json
-from inference_client.adapters.requests import given, post
+from inference_client.adapters.kind import Counting, Kind
+from inference_client.adapters.requests import given, message_json, post, refuse
+from inference_client.adapters.wire import FirstStep, WireRequest
 from inference_client.errors import MalformedAnswer, Unsupported
 from inference_client.types import ChatRequest, Message, Server, TextPart
 from inference_client.usage import number
 
-ERROR_PCT: Mapping[Counting, float] = {
-    "vllm": 0.0,
-    "llamacpp": 0.0,
-    "tgi": 0.0,
-    "responses": 0.0,
-    "gemini": 1.0,
-    "anthropic": 5.0,
-    "bedrock": 5.0,
-}
-"""How far the count may be off from the bill; makers call theirs an estimate, the others run the template."""
-TEXT_ONLY: frozenset[Counting] = frozenset({"vllm", "llamacpp", "tgi"})
-"""These count the text of a prompt; pictures must be added."""
-_PICKED: Mapping[Counting, tuple[str, ...]] = {
-    "anthropic": ("model", "messages", "system", "tools", "tool_choice", "thinking"),
-    "gemini": ("contents", "systemInstruction", "tools", "toolConfig"),
-    "bedrock": ("messages", "system", "toolConfig"),
-    "responses": ("model", "input", "tools", "tool_choice", "text", "reasoning"),
-}
 
-
-def count_request(server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
+def count_request(adapter: Adapter, server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
     """The question. Raises Unsupported where this kind counts nothing, and as a call would."""
-    if kind.counts_as is None or kind.counts_by is None:
+    if kind.counts is None:
         raise Unsupported(f"{kind.title} does not count tokens for others.", code="no_count")
-    url = model_url(server, kind, kind.counts_by, request.model)
-    return _ASKED[kind.counts_as](server, kind, request, url)
+    url = model_url(server, kind, kind.counts.path, request.model)
+    return kind.counts.ask(adapter, server, kind, request, url)
 
 
-def count_read(kind: Kind, body: bytes) -> int:
+def count_read(body: bytes) -> int:
     """The number in the answer. Raises MalformedAnswer."""
     answer = json_object(body)
     for name in ("count", "input_tokens", "totalTokens", "inputTokens"):
@@ -60,18 +40,29 @@ def count_read(kind: Kind, body: bytes) -> int:
     raise MalformedAnswer(code="no_count")
 
 
-def _openai(request: ChatRequest) -> dict[str, Any]:
-    messages = [message_json(_without_pictures(message)) for message in request.messages]
-    return {"messages": messages, **given(tools=list(request.tools or ()) or None)}
+def as_sent(
+    *names: str, wrapped: Callable[[ChatRequest, dict[str, Any]], dict[str, Any]] | None = None
+) -> Callable[[Adapter, Server, Kind, ChatRequest, str], WireRequest]:
+    """A way to ask: the fields `names` of what the call would send, `wrapped` where the route wants that."""
+
+    def ask(adapter: Adapter, server: Server, kind: Kind, request: ChatRequest, url: str) -> WireRequest:
+        refuse(kind, request)
+        sent = adapter.chat_body(server, kind, request)
+        body = {name: sent[name] for name in names if name in sent}
+        return post(server, kind, url, wrapped(request, body) if wrapped else body)
+
+    return ask
 
 
-def _vllm(server: Server, kind: Kind, request: ChatRequest, url: str) -> WireRequest:
-    body = {"model": request.model, **_openai(request), "add_generation_prompt": True}
+def _ask_vllm(adapter: Adapter, server: Server, kind: Kind, request: ChatRequest, url: str) -> WireRequest:
+    body = {"model": request.model, **_texts(request), "add_generation_prompt": True}
     return post(server, kind, url, {**body, **_template_options(request)})
 
 
-def _llamacpp(server: Server, kind: Kind, request: ChatRequest, url: str) -> WireRequest:
-    asked = {**_openai(request), **_template_options(request)}
+def _ask_llamacpp(
+    adapter: Adapter, server: Server, kind: Kind, request: ChatRequest, url: str
+) -> WireRequest:
+    asked = {**_texts(request), **_template_options(request)}
     first = post(server, kind, root_url(server, "/apply-template"), asked)
 
     def complete(answer: bytes) -> bytes:
@@ -84,38 +75,22 @@ def _llamacpp(server: Server, kind: Kind, request: ChatRequest, url: str) -> Wir
     return post(server, kind, url, {})._replace(first=FirstStep(first, complete))
 
 
-def _tgi(server: Server, kind: Kind, request: ChatRequest, url: str) -> WireRequest:
-    return post(server, kind, url, _openai(request))
+def _ask_tgi(adapter: Adapter, server: Server, kind: Kind, request: ChatRequest, url: str) -> WireRequest:
+    return post(server, kind, url, _texts(request))
 
 
-def _as_sent(server: Server, kind: Kind, request: ChatRequest, url: str) -> WireRequest:
-    sent = orjson.loads(adapter_for(kind).chat_request(server, kind, request).body)
-    assert kind.counts_as is not None
-    body = {name: sent[name] for name in _PICKED[kind.counts_as] if name in sent}
-    if kind.counts_as == "gemini":
-        body = {"generateContentRequest": {"model": f"models/{request.model}", **body}}
-    elif kind.counts_as == "bedrock":
-        body = {"input": {"converse": body}}
-    wire = post(server, kind, url, body)
-    if kind.counts_as == "anthropic":
-        wire.headers.setdefault("anthropic-version", "2023-06-01")
-    return wire
+VLLM = Counting(path="/tokenize", ask=_ask_vllm, text_only=True)
+LLAMACPP = Counting(path="/tokenize", ask=_ask_llamacpp, text_only=True)
+TGI = Counting(path="/chat_tokenize", ask=_ask_tgi, text_only=True)
 
 
-_ASKED: Mapping[Counting, Callable[[Server, Kind, ChatRequest, str], WireRequest]] = {
-    "vllm": _vllm,
-    "llamacpp": _llamacpp,
-    "tgi": _tgi,
-    "anthropic": _as_sent,
-    "gemini": _as_sent,
-    "bedrock": _as_sent,
-    "responses": _as_sent,
-}
+def _texts(request: ChatRequest) -> dict[str, Any]:
+    messages = [message_json(_without_pictures(message)) for message in request.messages]
+    return {"messages": messages, **given(tools=list(request.tools or ()) or None)}
 
 
 def _template_options(request: ChatRequest) -> dict[str, Any]:
-    options = request.extra.get("chat_template_kwargs")
-    return given(chat_template_kwargs=options)
+    return given(chat_template_kwargs=request.extra.get("chat_template_kwargs"))
 
 
 def _without_pictures(message: Message) -> Message:

@@ -1,35 +1,68 @@
-"""The kinds of server by name, and where and how one is reached. The rows stand in `kind_rows.py`."""
+"""The kinds of server that are known, and who speaks to each. Adapters are found, not listed.
 
+Every file beside this one that has an `ADAPTER` is a wire format; so is every entry point of other packages in the
+group `inference_client.adapters`. No adapter imports this module.
+"""
+
+import pkgutil
 import re
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 
+from inference_client import adapters
+from inference_client.adapters.adapter import Adapter
+from inference_client.adapters.base import Parser
 from inference_client.adapters.kind import Kind
-from inference_client.adapters.kind_rows import ROWS
-from inference_client.types import Server
+from inference_client.adapters.openai_kinds import GENERIC
 
-__all__ = [
-    "GENERIC",
-    "KINDS",
-    "Kind",
-    "api_url",
-    "auth_headers",
-    "kind_of",
-    "model_url",
-    "option",
-    "root_url",
-]
+__all__ = ["ADAPTERS", "GENERIC", "GROUP", "KINDS", "Kind", "adapter_for", "found", "kind_of", "parser_for"]
 
-_PLACE = re.compile(r"\{(\w+)\}")
+GROUP = "inference_client.adapters"
 
-KINDS: dict[str, Kind] = {row.name: row for row in ROWS}
-_ALIASES = {alias: row for row in ROWS for alias in (row.name, *row.aliases)}
-GENERIC = KINDS["openai-compatible"]
+
+def found(entries: Iterable[EntryPoint]) -> dict[str, Adapter]:
+    """The adapters of this folder and of `entries`, by name, the OpenAI shape first.
+
+    Raises RuntimeError for one that cannot be used, naming it.
+    """
+    ours = [adapter for module in _modules() if (adapter := getattr(import_module(module), "ADAPTER", None))]
+    known: dict[str, Adapter] = {}
+    names: set[str] = set()
+    for adapter in (*sorted(ours, key=lambda one: one.name != "openai_chat"), *map(_loaded, entries)):
+        taken = names & {word for kind in adapter.kinds for word in (kind.name, *kind.aliases)}
+        if adapter.name in known or taken:
+            raise RuntimeError(f"Two adapters claim the name {min(taken or {adapter.name})!r}. Rename one.")
+        known[adapter.name] = adapter
+        names |= {word for kind in adapter.kinds for word in (kind.name, *kind.aliases)}
+    return known
+
+
+def _modules() -> Iterator[str]:
+    for module in pkgutil.iter_modules(adapters.__path__, f"{adapters.__name__}."):
+        if module.name != __name__:
+            yield module.name
+
+
+def _loaded(entry: EntryPoint) -> Adapter:
+    try:
+        adapter = entry.load()
+    except (ImportError, AttributeError) as exc:
+        raise RuntimeError(f"The adapter {entry.name!r} ({entry.value}) cannot be loaded: {exc}.") from exc
+    if isinstance(adapter, Adapter):
+        return adapter
+    raise RuntimeError(f"The adapter {entry.name!r} ({entry.value}) is no Adapter.")
+
+
+ADAPTERS: Mapping[str, Adapter] = found(entry_points(group=GROUP))
+"""Every wire format by name."""
+_SPEAKER = {kind.name: adapter for adapter in ADAPTERS.values() for kind in adapter.kinds}
+KINDS: dict[str, Kind] = {kind.name: kind for adapter in ADAPTERS.values() for kind in adapter.kinds}
+_ALIASES = {alias: kind for kind in KINDS.values() for alias in (kind.name, *kind.aliases)}
 
 
 def kind_of(name: str) -> Kind:
-    """The row called `name` or by one of its aliases. Raises LookupError naming those there are."""
+    """The kind called `name` or by one of its aliases. Raises LookupError naming those there are."""
     try:
         return _ALIASES[name.strip().lower()]
     except KeyError:
@@ -37,58 +70,27 @@ def kind_of(name: str) -> Kind:
         raise LookupError(f"There is no kind of inference server called {name!r}. Known: {known}.") from None
 
 
-def api_url(server: Server, kind: Kind, path: str, model: str = "") -> str:
-    """`path` below the server's API root, which may be given with or without its version.
+def adapter_for(kind: Kind) -> Adapter:
+    """The adapter that speaks the wire format of `kind`."""
+    return _SPEAKER[kind.name]
 
-    A version in the middle counts too: `…/v1beta/openai`, `…/v1/projects/p/locations/l/publishers/google`.
+
+def parser_for(api: str, provider: str) -> Parser | None:
+    """A parser for answers of the route called `api` of `provider`, as recordings name them; None if there is none.
+
+    Routes of one name differ from server to server: the provider's own format comes first, then one whose kinds
+    share a word of their names with it, then the first that knows such a route.
     """
-    base = server.base_url.rstrip("/")
-    versioned = any(_version(part) for part in base.partition("://")[2].split("/")[1:])
-    return f"{base}{'' if versioned else kind.version_path}{_filled(server, kind, path, model)}"
+    kind = _ALIASES.get(provider.strip().lower(), GENERIC)
+    able = [adapter for adapter in ADAPTERS.values() if api in adapter.parsers]
+    if not able:
+        return None
+    best = max(able, key=lambda adapter: (adapter is _SPEAKER[kind.name], _likeness(adapter, provider)))
+    make: Callable[[Kind], Parser] = best.parsers[api]
+    return make(kind)
 
 
-def root_url(server: Server, path: str) -> str:
-    """`path` below the server's root, for routes such as `/health` that stand beside the API."""
-    base = server.base_url.rstrip("/")
-    return base.removesuffix(_version(base)) + path
-
-
-def model_url(server: Server, kind: Kind, path: str, model: str, *, safe: str = "") -> str:
-    """`path` below the server's root, with the model's name in it; characters in `safe` are not encoded."""
-    return root_url(server, _filled(server, kind, path, model, safe))
-
-
-def option(server: Server, kind: Kind, name: str, model: str = "") -> Any:
-    """What the server says of `name` for this model, else for all, else what holds for its kind; or None."""
-    by_model: Mapping[str, Any] = server.options.get("models", {}).get(model, {})
-    for said in (by_model, server.options, kind.options):
-        if name in said:
-            return said[name]
-    return None
-
-
-def auth_headers(server: Server, kind: Kind) -> dict[str, str]:
-    """The headers that carry the key, with the server's own headers over them. A signature is made later."""
-    headers: dict[str, str] = {}
-    if server.api_key and kind.auth == "bearer":
-        headers["authorization"] = f"Bearer {server.api_key}"
-    elif server.api_key and kind.auth != "sigv4":
-        headers[kind.auth] = server.api_key
-    headers.update({name.lower(): value for name, value in server.headers.items()})
-    return headers
-
-
-def _filled(server: Server, kind: Kind, path: str, model: str, safe: str = "") -> str:
-    """`path` with its places filled. A name may hold `/` and `:`, so it becomes one encoded piece."""
-
-    def value(place: re.Match[str]) -> str:
-        name = place.group(1)
-        return quote(model if name == "model" else str(option(server, kind, name, model)), safe=safe)
-
-    return _PLACE.sub(value, path)
-
-
-def _version(base: str) -> str:
-    """The `/v1` at the end of `base`, or an empty string."""
-    last = base.rpartition("/")[2]
-    return f"/{last}" if last[:1] == "v" and last[1:2].isdigit() else ""
+def _likeness(adapter: Adapter, provider: str) -> int:
+    words = set(re.split(r"[-_. ]", provider.lower()))
+    own = {word for kind in adapter.kinds for name in (kind.name, *kind.aliases) for word in name.split("-")}
+    return len(words & own)

@@ -1,24 +1,16 @@
 """Ollama's own routes: lines of JSON, usage on the last one."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import orjson
 
-from inference_client.adapters.base import LinesParser, WireRequest
-from inference_client.adapters.failures import from_value
+from inference_client.adapters.adapter import Adapter
+from inference_client.adapters.base import LinesParser
 from inference_client.adapters.json_tools import items, json_object, obj, text_of
-from inference_client.adapters.kinds import Kind, root_url
-from inference_client.adapters.requests import (
-    arguments_of,
-    bare_embeddings,
-    encoded,
-    given,
-    parts,
-    plain,
-    post,
-    refuse,
-)
+from inference_client.adapters.kind import Kind
+from inference_client.adapters.requests import arguments_of, bare_embeddings, encoded, given, parts, plain
+from inference_client.adapters.scripted import MODEL, Answer, line
 from inference_client.types import (
     ChatRequest,
     Embeddings,
@@ -31,9 +23,8 @@ from inference_client.types import (
     Server,
     TextDelta,
     ToolCallDelta,
-    Usage,
 )
-from inference_client.usage import OLLAMA, usage_read
+from inference_client.usage import UsageShape, usage_read
 
 _COUNTS = ("prompt_eval_count", "eval_count")
 
@@ -45,26 +36,24 @@ class OllamaParser(LinesParser):
     missing number stays unknown.
     """
 
-    def __init__(self, kind: Kind | None = None) -> None:
-        super().__init__()
-        self._usage: dict[str, Any] | None = None
-        self._calls = 0
+    shape = UsageShape(input=("prompt_eval_count",), output=("eval_count",))
 
-    def usage(self, precount: int | None = None) -> Usage:
-        return usage_read(self._usage, OLLAMA, precount=precount)
+    def __init__(self, kind: Kind | None = None) -> None:
+        super().__init__(kind)
+        self._calls = 0
 
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
         self._on_object(answer, out)
 
-    def _on_object(self, line: Mapping[str, Any], out: list[Event]) -> None:
-        if line.get("error"):
-            self.error = self.error or from_value(line)
+    def _on_object(self, told: Mapping[str, Any], out: list[Event]) -> None:
+        if told.get("error"):
+            self._fail(told)
             return
-        message = obj(line.get("message"))
-        thought = text_of(message.get("thinking")) or text_of(line.get("thinking"))
+        message = obj(told.get("message"))
+        thought = text_of(message.get("thinking")) or text_of(told.get("thinking"))
         if thought:
             out.append(ReasoningDelta(thought))
-        text = text_of(message.get("content")) or text_of(line.get("response"))
+        text = text_of(message.get("content")) or text_of(told.get("response"))
         if text:
             out.append(TextDelta(text))
         for call in map(obj, items(message.get("tool_calls"))):
@@ -74,21 +63,35 @@ class OllamaParser(LinesParser):
                 ToolCallDelta(self._calls, text_of(call.get("id")), text_of(function.get("name")), arguments)
             )
             self._calls += 1
-        self.served_model = self.served_model or text_of(line.get("model"))
-        if line.get("done") is True:
+        self.served_model = self.served_model or text_of(told.get("model"))
+        if told.get("done") is True:
             self.ended = True
-            self.finish_raw = text_of(line.get("done_reason")) or "stop"
-            self._usage = {name: line[name] for name in _COUNTS if name in line}
+            self.finish_raw = text_of(told.get("done_reason")) or "stop"
+            self._usage = {name: told[name] for name in _COUNTS if name in told}
 
 
-class Ollama:
+class Ollama(Adapter):
     """Requests to Ollama's own routes."""
 
-    name: ClassVar[str] = "ollama"
+    name = "ollama"
+    content_type = "application/x-ndjson"
+    parsers = {"api/chat": OllamaParser, "api/generate": OllamaParser}
+    kinds = (
+        Kind(
+            name="ollama",
+            title="Ollama",
+            grade="recorded",
+            version_path=None,
+            chat_path="/api/chat",
+            embed_path="/api/embed",
+            models_path="/v1/models",
+            refuses=frozenset({"tool_choice"}),
+            health_path="/",
+        ),
+    )
 
-    def chat_request(self, server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
-        """The request for a streamed answer. Raises Unsupported."""
-        refuse(kind, request)
+    def chat_body(self, server: Server, kind: Kind, request: ChatRequest) -> dict[str, Any]:
+        """What is sent for a streamed answer."""
         extra = dict(request.extra)
         options = given(
             num_predict=request.max_output_tokens,
@@ -109,25 +112,34 @@ class Ollama:
         wanted = _format(request.response_format)
         if wanted is not None:
             body["format"] = wanted
-        return post(server, kind, root_url(server, kind.chat_path), body, accept="application/x-ndjson")
+        return body
 
-    def parser(self, kind: Kind) -> OllamaParser:
-        """A fresh parser for one answer."""
-        return OllamaParser(kind)
-
-    def embed_request(self, server: Server, kind: Kind, request: EmbedRequest) -> WireRequest:
-        """The request for vectors."""
+    def embed_body(self, kind: Kind, request: EmbedRequest) -> dict[str, Any]:
+        """What is sent for vectors."""
         # A text over the window is an error to be told, not something to shorten behind our back.
         body = {"truncate": False, **request.extra, "model": request.model, "input": list(request.inputs)}
-        return post(server, kind, root_url(server, "/api/embed"), body, accept="application/json")
+        return body | given(dimensions=request.dimensions)
 
-    def embeddings(self, body: bytes, kind: Kind, count: int) -> Embeddings:
-        """The vectors in `body`, in the order of the inputs. Raises MalformedAnswer."""
+    def embeddings(
+        self, body: bytes, kind: Kind, count: int | None, headers: Mapping[str, str] | None = None
+    ) -> Embeddings:
+        """The vectors in `body`. Raises MalformedAnswer."""
         answer = json_object(body)
-        counts = {name: answer[name] for name in _COUNTS if name in answer}
-        return bare_embeddings(
-            items(answer.get("embeddings")), count, usage_read(counts, OLLAMA), text_of(answer.get("model"))
-        )
+        usage = usage_read({name: answer[name] for name in _COUNTS if name in answer}, OllamaParser.shape)
+        return bare_embeddings(items(answer.get("embeddings")), count, usage, text_of(answer.get("model")))
+
+    def scripted(self, answer: Answer) -> Iterator[bytes]:
+        """Lines of `/api/chat`."""
+        for word in answer.words:
+            yield line({"model": MODEL, "message": {"role": "assistant", "content": word}, "done": False})
+        last: dict[str, Any] = {"model": MODEL, "message": {"role": "assistant", "content": ""}, "done": True}
+        last["done_reason"] = answer.finish
+        if answer.usage not in ("none", "zero"):
+            last |= {"prompt_eval_count": answer.input_tokens, "eval_count": answer.output_tokens}
+        yield line(last)
+
+
+ADAPTER = Ollama()
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -1,41 +1,63 @@
 """The OpenAI shape: chat completions, and embeddings beside it. Spoken by most servers.
 
-What differs from server to server stands in `kinds.py`.
+What differs from server to server stands in `openai_kinds.py`.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from inference_client.adapters.base import Parser, SseParser, WireRequest
+from inference_client.adapters.adapter import Adapter
+from inference_client.adapters.base import SseParser
 from inference_client.adapters.failures import from_value
 from inference_client.adapters.json_tools import dumped, items, json_object, json_value, obj, text_of
-from inference_client.adapters.kinds import GENERIC, Kind, api_url
-from inference_client.adapters.requests import (
-    bare_embeddings,
-    check_embed_keys,
-    encoded,
-    given,
-    post,
-    refuse,
-)
-from inference_client.errors import MalformedAnswer, Unsupported
+from inference_client.adapters.kind import Kind
+from inference_client.adapters.openai_kinds import ROWS
+from inference_client.adapters.requests import bare_embeddings, given, message_json
+from inference_client.adapters.scripted import MODEL, Answer, sse
+from inference_client.errors import MalformedAnswer
 from inference_client.sse import SseEvent
 from inference_client.types import (
     ChatRequest,
     Embeddings,
     EmbedRequest,
     Event,
-    ImagePart,
-    Message,
     ReasoningDelta,
     Server,
     TextDelta,
-    TextPart,
     ToolCallDelta,
-    Usage,
 )
-from inference_client.usage import EMBEDDINGS, OPENAI, merged, usage_read
+from inference_client.usage import UsageShape, usage_read
 
+SHAPE = UsageShape(
+    input=("prompt_tokens", "input_tokens"),
+    output=("completion_tokens", "output_tokens"),
+    total=("total_tokens",),
+    cache_read=(
+        "prompt_tokens_details.cached_tokens",
+        "input_tokens_details.cached_tokens",
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+    ),
+    cache_write=(
+        "prompt_tokens_details.cache_write_tokens",
+        "prompt_tokens_details.created_cache_tokens",
+        "input_tokens_details.cache_write_tokens",
+    ),
+    reasoning=(
+        "completion_tokens_details.reasoning_tokens",
+        "output_tokens_details.reasoning_tokens",
+        "reasoning_tokens",
+    ),
+    detail={
+        "cache_write_mid": ("input_tokens_details.cache_write_tokens_details.ttl_30m_tokens",),
+        "cache_write_xlong": ("input_tokens_details.cache_write_tokens_details.ttl_12h_tokens",),
+        "input_audio": ("prompt_tokens_details.audio_tokens",),
+        "input_image": ("prompt_tokens_details.image_tokens",),
+        "output_audio": ("completion_tokens_details.audio_tokens",),
+        "rejected_prediction": ("completion_tokens_details.rejected_prediction_tokens",),
+    },
+)
+EMBEDDINGS = UsageShape(input=("prompt_tokens", "input_tokens", "total_tokens"), output=())
 _DONE = b"[DONE]"
 _OPTIONS = ("temperature", "top_p", "seed", "tool_choice", "response_format")
 
@@ -43,14 +65,12 @@ _OPTIONS = ("temperature", "top_p", "seed", "tool_choice", "response_format")
 class OpenAIChatParser(SseParser):
     """Reads chunks of `chat.completion.chunk`, and of the older `text_completion`."""
 
-    def __init__(self, kind: Kind = GENERIC) -> None:
-        super().__init__()
-        self._running = kind.running_usage
-        self._usage: dict[str, Any] | None = None
-        self._calls: list[str | None] = []
+    shape = SHAPE
 
-    def usage(self, precount: int | None = None) -> Usage:
-        return usage_read(self._usage, OPENAI, precount=precount)
+    def __init__(self, kind: Kind | None = None) -> None:
+        super().__init__(kind)
+        self._running = kind is not None and kind.running_usage
+        self._calls: list[str | None] = []
 
     def _on_event(self, event: SseEvent, out: list[Event]) -> None:
         data = event.data
@@ -60,7 +80,11 @@ class OpenAIChatParser(SseParser):
         chunk = json_value(data)
         if not isinstance(chunk, dict):
             raise MalformedAnswer(code="not_an_object")
-        if event.name == "error" or "error" in chunk:
+        self._on_message(chunk, event.name, out)
+
+    def _on_message(self, message: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
+        chunk = message
+        if name == "error" or "error" in chunk:
             self._failed(chunk)
         choices = chunk.get("choices")
         if choices and isinstance(choices, list) and isinstance(choices[0], dict):
@@ -91,12 +115,11 @@ class OpenAIChatParser(SseParser):
 
     def _failed(self, chunk: Mapping[str, Any]) -> None:
         if chunk.get("error") or "choices" not in chunk:
-            self.error = self.error or from_value(chunk)
+            self._fail(chunk)
 
     def _add_usage(self, block: object) -> None:
-        if isinstance(block, dict):
-            self.usage_is_running = self._running
-            self._usage = merged(self._usage, block)
+        self.usage_is_running = self._running and isinstance(block, dict)
+        super()._add_usage(block)
 
     def _delta(self, delta: Mapping[str, Any], out: list[Event]) -> None:
         # The order is that of how often a field comes; most deltas leave after the first one.
@@ -145,14 +168,15 @@ class OpenAIChatParser(SseParser):
         out.append(ToolCallDelta(index, call_id, name, dumped(arguments) if arguments else ""))
 
 
-class OpenAIChat:
+class OpenAIChat(Adapter):
     """Requests and answers in the OpenAI shape."""
 
-    name: ClassVar[str] = "openai_chat"
+    name = "openai_chat"
+    parsers = {"chat.completions": OpenAIChatParser, "completions": OpenAIChatParser}
+    kinds = ROWS
 
-    def chat_request(self, server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
-        """The request for a streamed answer. Raises Unsupported."""
-        refuse(kind, request)
+    def chat_body(self, server: Server, kind: Kind, request: ChatRequest) -> dict[str, Any]:
+        """What is sent for a streamed answer."""
         body: dict[str, Any] = {**kind.extra_body, **request.extra}
         body |= {"model": request.model, "messages": [message_json(message) for message in request.messages]}
         body[kind.cap_field] = request.max_output_tokens
@@ -162,28 +186,20 @@ class OpenAIChat:
         if kind.asks_usage:
             running = {"continuous_usage_stats": True} if kind.running_usage else {}
             body["stream_options"] = {"include_usage": True, **running}
-        url = api_url(server, kind, kind.chat_path, request.model)
-        return post(server, kind, url, body, accept="text/event-stream")
+        return body
 
-    def parser(self, kind: Kind) -> Parser:
-        """A fresh parser for one answer."""
-        return OpenAIChatParser(kind)
-
-    def embed_request(self, server: Server, kind: Kind, request: EmbedRequest) -> WireRequest:
-        """The request for vectors as floats. Raises Unsupported where this kind has no embeddings."""
-        if kind.embed_path is None:
-            raise Unsupported(f"{kind.title} makes no embeddings. Choose another server for them.")
+    def embed_body(self, kind: Kind, request: EmbedRequest) -> dict[str, Any]:
+        """What is sent for vectors, as floats."""
         body: dict[str, Any] = {**request.extra, "model": request.model, "input": list(request.inputs)}
         body["encoding_format"] = kind.embed_encoding
         # What a text is for is a hint, which a server that does not know it can do without.
         hinted = kind.embed_keys is None or "input_type" in kind.embed_keys
-        body |= given(input_type=request.input_type if hinted else None, dimensions=request.dimensions)
-        check_embed_keys(kind, body)
-        url = api_url(server, kind, kind.embed_path, request.model)
-        return post(server, kind, url, body, accept="application/json")
+        return body | given(input_type=request.input_type if hinted else None, dimensions=request.dimensions)
 
-    def embeddings(self, body: bytes, kind: Kind, count: int) -> Embeddings:
-        """The vectors in `body`, in the order of the inputs. Raises MalformedAnswer."""
+    def embeddings(
+        self, body: bytes, kind: Kind, count: int | None, headers: Mapping[str, str] | None = None
+    ) -> Embeddings:
+        """The vectors in `body`. Raises MalformedAnswer."""
         answer = json_object(body)
         if answer.get("error"):
             raise from_value(answer)
@@ -197,28 +213,32 @@ class OpenAIChat:
             packed_as="b" if kind.embed_encoding == "base64_int8" else "f",
         )
 
+    def scripted(self, answer: Answer) -> Iterator[bytes]:
+        """Chunks of `chat.completion.chunk`."""
+        head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": MODEL}
+        numbers = _numbers(answer)
 
-def message_json(message: Message) -> dict[str, Any]:
-    """One message in the OpenAI shape."""
-    result: dict[str, Any] = {"role": message.role}
-    if isinstance(message.content, str):
-        # An assistant message that only calls tools has null content; an empty string is refused by some.
-        result["content"] = message.content if message.content or not message.tool_calls else None
-    else:
-        result["content"] = [_part_json(part) for part in message.content]
-    if message.tool_calls:
-        result["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        result["tool_call_id"] = message.tool_call_id
-    if message.name is not None:
-        result["name"] = message.name
-    return result
+        def chunk(delta: Mapping[str, Any], finish: str | None, said: int) -> bytes:
+            choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
+            running = {"usage": {**numbers, "completion_tokens": said}} if answer.usage == "running" else {}
+            return sse({**head, "choices": choices, **running})
+
+        yield chunk({"role": "assistant", "content": ""}, None, 0)
+        for said, word in enumerate(answer.words, 1):
+            yield chunk({"content": word}, None, said)
+        yield chunk({}, answer.finish, len(answer.words))
+        if answer.usage != "none":
+            for _ in range(2 if answer.usage == "twice" else 1):
+                yield sse({**head, "choices": [], "usage": numbers})
+        yield b"data: [DONE]\n\n"
 
 
-def _part_json(part: TextPart | ImagePart) -> dict[str, Any]:
-    if isinstance(part, TextPart):
-        return {"type": "text", "text": part.text}
-    return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{encoded(part)}"}}
+ADAPTER = OpenAIChat()
+
+
+def _numbers(answer: Answer) -> dict[str, Any]:
+    inp, out = (0, 0) if answer.usage == "zero" else (answer.input_tokens, answer.output_tokens)
+    numbers: dict[str, Any] = {"prompt_tokens": inp, "completion_tokens": out, "total_tokens": inp + out}
+    if answer.cache_read:
+        numbers["prompt_tokens_details"] = {"cached_tokens": answer.cache_read}
+    return numbers

@@ -1,15 +1,17 @@
 """The OpenAI Responses route."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
-from inference_client.adapters.base import SseParser, WireRequest
-from inference_client.adapters.failures import from_value
-from inference_client.adapters.json_tools import items, json_object, obj, text_of
-from inference_client.adapters.kinds import Kind, api_url
-from inference_client.adapters.openai_chat import OpenAIChat
-from inference_client.adapters.requests import encoded, functions, given, parts, plain, post, refuse
-from inference_client.sse import SseEvent
+from inference_client.adapters.base import SseParser
+from inference_client.adapters.counts import as_sent
+from inference_client.adapters.json_tools import items, obj, text_of
+from inference_client.adapters.kind import Counting, Kind
+from inference_client.adapters.openai_chat import SHAPE, OpenAIChat
+from inference_client.adapters.openai_kinds import OPENAI_EMBED_KEYS
+from inference_client.adapters.requests import encoded, functions, given, parts, plain
+from inference_client.adapters.scripted import MODEL, Answer, typed
 from inference_client.types import (
     ChatRequest,
     Event,
@@ -20,9 +22,7 @@ from inference_client.types import (
     TextDelta,
     TextPart,
     ToolCallDelta,
-    Usage,
 )
-from inference_client.usage import OPENAI, usage_read
 
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
 _REASONING = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
@@ -33,8 +33,10 @@ _REASONS: Mapping[str, FinishReason] = {"content_filter": "content_filter"}
 class ResponsesParser(SseParser):
     """Reads typed events; the last one holds the whole response and its usage."""
 
+    shape = SHAPE
+
     def __init__(self, kind: Kind | None = None) -> None:
-        super().__init__()
+        super().__init__(kind)
         self._response: Mapping[str, Any] = {}
         self._calls: dict[int, int] = {}
         """Number of the output item to number of the tool call."""
@@ -51,14 +53,8 @@ class ResponsesParser(SseParser):
             return "tool_calls"
         return super().finish_reason
 
-    def usage(self, precount: int | None = None) -> Usage:
-        return usage_read(obj(self._response.get("usage")), OPENAI, precount=precount)
-
-    def _on_event(self, event: SseEvent, out: list[Event]) -> None:
-        if event.data.startswith(b"[DONE]"):
-            return
-        message = json_object(event.data)
-        kind = message.get("type") or event.name
+    def _on_message(self, message: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
+        kind = message.get("type") or name
         if kind in _TEXT and (text := text_of(message.get("delta"))):
             out.append(TextDelta(text))
         elif kind in _REASONING and (thought := text_of(message.get("delta"))):
@@ -70,7 +66,7 @@ class ResponsesParser(SseParser):
         elif kind in _LAST or kind == "response.created":
             self._take(obj(message.get("response")), last=kind in _LAST)
         elif kind == "error":
-            self.error = self.error or from_value(message)
+            self._fail(message)
 
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
         for index, item in enumerate(map(obj, items(answer.get("output")))):
@@ -80,7 +76,7 @@ class ResponsesParser(SseParser):
             texts = (text_of(piece.get("text")) or text_of(piece.get("refusal")) for piece in pieces)
             out.extend(delta(text) for text in texts if text)
         if answer.get("error") and "status" not in answer:
-            self.error = from_value(answer)
+            self._fail(answer)
         else:
             self._take(answer, last=True)
 
@@ -89,10 +85,11 @@ class ResponsesParser(SseParser):
         self.upstream_id = text_of(response.get("id")) or self.upstream_id
         if last:
             self._response = response
+            self._add_usage(response.get("usage"))
             self.finish_raw = text_of(response.get("status"))
             self.ended = True
             if response.get("error"):
-                self.error = self.error or from_value(response)
+                self._fail(response)
 
     def _item(self, index: int, item: Mapping[str, Any], out: list[Event], *, done: bool) -> None:
         if item.get("type") != "function_call":
@@ -109,14 +106,39 @@ class ResponsesParser(SseParser):
             out.append(ToolCallDelta(self._calls[index], None, None, piece))
 
 
+_COMPATIBLE = Kind(
+    name="responses-compatible",
+    title="Server with OpenAI's Responses route",
+    grade="supported",
+    chat_path="/responses",
+    refuses=frozenset({"stop", "seed"}),
+)
+
+
 class OpenAIResponses(OpenAIChat):
     """Requests to `/responses`; embeddings are those of the OpenAI shape."""
 
-    name: ClassVar[str] = "openai_responses"
+    name = "openai_responses"
+    parsers = {"responses": ResponsesParser}
+    kinds = (
+        _COMPATIBLE,
+        replace(
+            _COMPATIBLE,
+            name="openai-responses",
+            title="OpenAI, Responses route",
+            grade="recorded",
+            embed_keys=OPENAI_EMBED_KEYS,
+            images="openai",
+            counts=Counting(
+                path="/v1/responses/input_tokens",
+                ask=as_sent("model", "input", "tools", "tool_choice", "text", "reasoning"),
+            ),
+            leaves_premises=True,
+        ),
+    )
 
-    def chat_request(self, server: Server, kind: Kind, request: ChatRequest) -> WireRequest:
-        """The request for a streamed answer. Raises Unsupported."""
-        refuse(kind, request)
+    def chat_body(self, server: Server, kind: Kind, request: ChatRequest) -> dict[str, Any]:
+        """What is sent for a streamed answer."""
         body: dict[str, Any] = {
             # The answer is kept by us; a copy at the provider is asked for only on purpose.
             "store": False,
@@ -126,18 +148,39 @@ class OpenAIResponses(OpenAIChat):
             "max_output_tokens": request.max_output_tokens,
             "stream": True,
         }
-        body |= given(
+        return body | given(
             temperature=request.temperature,
             top_p=request.top_p,
             tools=[{"type": "function", **function} for function in functions(request)] or None,
             tool_choice=_choice(request.tool_choice),
             text=_text_format(request.response_format),
         )
-        return post(server, kind, api_url(server, kind, kind.chat_path), body, accept="text/event-stream")
 
-    def parser(self, kind: Kind) -> ResponsesParser:
-        """A fresh parser for one answer."""
-        return ResponsesParser(kind)
+    def scripted(self, answer: Answer) -> Iterator[bytes]:
+        """Typed events."""
+        shell = {"id": "resp_1", "object": "response", "model": MODEL}
+        yield typed(
+            {"type": "response.created", "response": {**shell, "status": "in_progress", "usage": None}}
+        )
+        for word in answer.words:
+            yield typed({"type": "response.output_text.delta", "output_index": 0, "delta": word})
+        done = answer.finish == "stop"
+        numbers = {
+            "input_tokens": answer.input_tokens,
+            "input_tokens_details": {"cached_tokens": answer.cache_read},
+            "output_tokens": answer.output_tokens,
+            "total_tokens": answer.input_tokens + answer.output_tokens,
+        }
+        response = {
+            **shell,
+            "status": "completed" if done else "incomplete",
+            "incomplete_details": None if done else {"reason": "max_output_tokens"},
+            "usage": None if answer.usage == "none" else numbers,
+        }
+        yield typed({"type": f"response.{response['status']}", "response": response})
+
+
+ADAPTER = OpenAIResponses()
 
 
 def _input(message: Message) -> Iterator[dict[str, Any]]:

@@ -2,16 +2,17 @@
 
 import base64
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
-from inference_client.adapters.base import WireRequest
+from inference_client.adapters.addresses import auth_headers
 from inference_client.adapters.json_tools import items, json_object, obj
-from inference_client.adapters.kinds import Kind, auth_headers
+from inference_client.adapters.kind import Kind
 from inference_client.adapters.sigv4 import signed
+from inference_client.adapters.wire import WireRequest
 from inference_client.errors import InvalidRequest, MalformedAnswer, Unsupported
 from inference_client.types import (
     ChatRequest,
@@ -67,13 +68,13 @@ def check_embed_keys(kind: Kind, body: Mapping[str, Any]) -> None:
 
 
 def bare_embeddings(
-    rows: Sequence[object], count: int, usage: Usage, model: str | None, *, packed_as: str = "f"
+    rows: Sequence[object], count: int | None, usage: Usage, model: str | None, *, packed_as: str = "f"
 ) -> Embeddings:
-    """`rows` of vectors, `count` of them, as Embeddings without timing. Raises MalformedAnswer.
+    """`rows` of vectors, `count` of them where that is known, as Embeddings without timing. Raises MalformedAnswer.
 
     `packed_as` is the struct code of the numbers inside vectors that are base64.
     """
-    if len(rows) != count:
+    if len(rows) != count and (count is not None or not rows):
         raise MalformedAnswer(code="wrong_number_of_vectors")
     vectors = [vector(row, packed_as) for row in rows]
     return Embeddings(
@@ -150,3 +151,67 @@ def functions(request: ChatRequest) -> list[Mapping[str, Any]]:
 def given(**fields: object) -> dict[str, Any]:
     """`fields` without those that are None."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """One message in the OpenAI shape, which others took over."""
+    result: dict[str, Any] = {"role": message.role}
+    if isinstance(message.content, str):
+        # An assistant message that only calls tools has null content; an empty string is refused by some.
+        result["content"] = message.content if message.content or not message.tool_calls else None
+    else:
+        result["content"] = [_part_json(part) for part in message.content]
+    if message.tool_calls:
+        result["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        result["tool_call_id"] = message.tool_call_id
+    if message.name is not None:
+        result["name"] = message.name
+    return result
+
+
+def turns(
+    messages: Sequence[Message], *, content: Callable[[Message], Any], result: Callable[[Message], Any]
+) -> Iterator[tuple[str, Any]]:
+    """(role, content) of each turn, for servers that take the system's words apart and tools' results from the user.
+
+    Results that follow each other go into one turn: calls made together must be answered together.
+    """
+    results: list[Any] = []
+    for message in messages:
+        if message.role == "tool":
+            results.append(result(message))
+            continue
+        if results:
+            yield "user", results
+            results = []
+        if message.role in {"user", "assistant"}:
+            yield message.role, content(message)
+    if results:
+        yield "user", results
+
+
+def blocks(
+    message: Message,
+    *,
+    text: Callable[[str], Any],
+    picture: Callable[[ImagePart], Any],
+    call: Callable[[ToolCall], Any],
+) -> list[Any]:
+    """The parts and tool calls of `message`, each in a server's own form."""
+    found = [text(part.text) if isinstance(part, TextPart) else picture(part) for part in parts(message)]
+    return found + [call(made) for made in message.tool_calls]
+
+
+def schema_of(function: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a tool's arguments; servers of a form of their own want one even where there are none."""
+    return function.get("parameters") or {"type": "object", "properties": {}}
+
+
+def _part_json(part: TextPart | ImagePart) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{encoded(part)}"}}

@@ -7,14 +7,13 @@ loaded by the first call that must be signed.
 import re
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from inference_client.adapters.kinds import Kind, option
+from inference_client.adapters.addresses import option
+from inference_client.adapters.kind import Kind
+from inference_client.adapters.wire import WireRequest
 from inference_client.errors import Unsupported
 from inference_client.types import Server
-
-if TYPE_CHECKING:
-    from inference_client.adapters.base import WireRequest
 
 SERVICE = "bedrock"
 _REGION = re.compile(r"//bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com")
@@ -26,7 +25,7 @@ class _Signer(NamedTuple):
     request: Any
 
 
-def signed(wire: "WireRequest", server: Server, kind: Kind) -> "WireRequest":
+def signed(wire: WireRequest, server: Server, kind: Kind) -> WireRequest:
     """`wire` with AWS's signature, good for a few minutes.
 
     The server's key is `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, or with `:SESSION_TOKEN` behind it. The region is the

@@ -2,7 +2,7 @@
 
     python -m inference_client.testing.fault_server --port 9000 --words 20 --gap-ms 5 --cut-at 300
 
-It answers the chat routes of every dialect of `dialects.py`, and embeddings in the OpenAI shape. Inside tests it
+It answers the chat routes of every adapter, and embeddings in the OpenAI shape. Inside tests it
 runs in the same event loop:
 
     async with FaultServer(Script(status=429, headers={"retry-after": "2"}), Script()) as server:
@@ -20,7 +20,8 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 import orjson
 
-from inference_client.testing.dialects import SSE, Answer, dialect_of, embeddings_body
+from inference_client.adapters.scripted import Answer
+from inference_client.testing.dialects import adapter_at, embeddings_body
 
 Ending: TypeAlias = Literal["normal", "drop", "reset", "hang"]
 _WORDS = ("Good", " day", ", this", " is", " a", " scripted", " answer", ".")
@@ -204,10 +205,10 @@ class _Connection(asyncio.Protocol):
 
 def _content(seen: Seen, script: Script) -> tuple[str, tuple[bytes, ...]]:
     if script.body is not None:
-        return script.content_type or SSE, script.body
-    dialect = dialect_of(seen.path)
-    if dialect is not None:
-        return script.content_type or dialect.content_type, tuple(dialect.pieces(script.answer))
+        return script.content_type or "text/event-stream", script.body
+    adapter = adapter_at(seen.path)
+    if adapter is not None:
+        return script.content_type or adapter.content_type, tuple(adapter.scripted(script.answer))
     if seen.path.endswith("/embeddings"):
         return "application/json", (embeddings_body(seen.json["input"]),)
     if seen.path.endswith("/chat_tokenize"):

@@ -16,7 +16,7 @@ from app.chat.models import Conversation, Turn
 from app.chat.runs import runs
 from app.common.redis_door import redis_close
 from app.gate.clients import client_close
-from inference_client.testing.dialects import Answer
+from inference_client.adapters.scripted import Answer
 from inference_client.testing.fault_server import FaultServer, Script, Seen
 from tests.api.scripted import bearer, call, scripted_port
 from tests.factories import IssuedKey

@@ -1,27 +1,22 @@
-"""The answer that the scripted server gives, and the kinds of server that give it."""
+"""The answer that the scripted server gives."""
 
 from typing import Any
 
-from inference_client.testing.dialects import Answer
+from inference_client.adapters.kinds import ADAPTERS
+from inference_client.adapters.scripted import Answer
 from inference_client.testing.fault_server import Script
 from inference_client.types import CallRecord
 from tests.integration.inference_client.scenes import Outcome, Scene
 
-KINDS = {
-    "openai": "openai-compatible",
-    "anthropic": "anthropic",
-    "ollama": "ollama",
-    "gemini": "gemini",
-    "responses": "openai-responses",
-    "bedrock": "bedrock",
-    "cohere": "cohere",
-    "triton": "triton-vllm",
-    "tgi": "tgi-native",
-}
 WORDS = ("One", " two", " three", " four", " five")
 
 
-def script(name: str = "openai", **options: Any) -> Script:
+def kind(name: str) -> str:
+    """A kind of server that speaks the wire format `name`."""
+    return ADAPTERS[name].kinds[0].name
+
+
+def script(**options: Any) -> Script:
     answer = Answer(words=WORDS, input_tokens=40, cache_read=8, usage=options.pop("usage", "right"))
     return Script(answer=answer, **options)
 

@@ -12,7 +12,7 @@ from inference_client.testing.fault_server import FaultServer, Script
 from inference_client.types import CallRecord, ChatRequest, Event, Message, Server, Timeouts
 
 T = TypeVar("T")
-QUICK = Timeouts(connect=2, first_token=5, idle=5, total=20, grace=0.3, drain=5)
+QUICK = Timeouts(connect=10, first_token=20, idle=20, total=40, grace=0.3, drain=20)
 REQUEST = ChatRequest(model="m", messages=(Message("user", "Hello"),), max_output_tokens=32)
 
 

@@ -8,9 +8,9 @@ from urllib.parse import quote
 import pytest
 
 from inference_client import errors
-from inference_client.adapters import adapter_for, sigv4
+from inference_client.adapters import sigv4
 from inference_client.adapters.counts import count_request
-from inference_client.adapters.kinds import kind_of
+from inference_client.adapters.kinds import adapter_for, kind_of
 from inference_client.testing.fault_server import Seen
 from inference_client.types import ChatRequest, Message, Server
 from tests.integration.inference_client.answers import script
@@ -79,7 +79,7 @@ def test_what_arrives_is_what_was_signed(session: str | None) -> None:
             events = [event async for event in call]
         return Outcome(events, call.record, None), scene.upstream.seen[0]
 
-    got, seen = run_scene(scene, script("bedrock"))
+    got, seen = run_scene(scene, script())
     assert _signature(seen, SECRET).endswith("/eu-west-1/bedrock/aws4_request")
     assert seen.path.startswith("/model/arn%3Aaws%3Abedrock")
     assert seen.headers.get("x-amz-security-token") == session
@@ -102,7 +102,7 @@ def test_the_region_is_that_of_the_host_unless_it_is_said() -> None:
 
 def test_counts_are_signed_too() -> None:
     _, server, kind = _signed()
-    wire = count_request(server, kind, _request("m:0"))
+    wire = count_request(adapter_for(kind), server, kind, _request("m:0"))
     assert wire.url == f"{ADDRESS}/model/m%3A0/count-tokens"
     assert wire.headers["authorization"].startswith("AWS4-HMAC-SHA256 ")
 

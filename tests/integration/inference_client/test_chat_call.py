@@ -6,25 +6,28 @@ from typing import Any
 import pytest
 
 from inference_client import errors
+from inference_client.adapters.kinds import ADAPTERS
+from inference_client.adapters.scripted import MODEL, Answer
 from inference_client.chat_call import ChatCall
 from inference_client.retry import Retry
-from inference_client.testing.dialects import DIALECTS, Answer, openai_pieces
 from inference_client.testing.fault_server import Script
 from inference_client.types import CallRecord, Timeouts
-from tests.integration.inference_client.answers import KINDS, WORDS, leave_after, read, script
+from tests.integration.inference_client.answers import WORDS, kind, leave_after, read, script
 from tests.integration.inference_client.scenes import QUICK, Outcome, Scene, run_scene, until
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_call_read_to_its_end(name: str) -> None:
-    got = run_scene(read, script(), kind=KINDS[name])
+    got = run_scene(read, script(), kind=kind(name))
     assert got.text == "".join(WORDS)
     record = got.record
     assert (record.outcome, record.finish_reason, record.error) == ("completed", "stop", None)
     assert (record.usage.input_tokens, record.usage.output_tokens) == (40, 5)
-    assert record.usage.cache_read == (None if name in {"ollama", "tgi", "triton"} else 8)
+    parser = ADAPTERS[name].parser(ADAPTERS[name].kinds[0])
+    assert record.usage.cache_read == (8 if parser.shape.cache_read else None)
     assert (record.estimated, record.attempts, record.never_sent) == (False, 1, False)
-    assert record.served_model == (None if name in {"bedrock", "cohere", "tgi"} else "scripted")
+    told = MODEL.encode() in b"".join(ADAPTERS[name].scripted(script().answer))
+    assert record.served_model == (MODEL if told else None)
     assert record.output_chars == len("".join(WORDS))
     timing = record.timing
     assert timing.connected_s is not None
@@ -49,10 +52,10 @@ def test_batches_give_the_same_events() -> None:
 
 
 @pytest.mark.parametrize("ending", ["drop", "reset"])
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_stream_cut_in_the_middle_is_broken(name: str, ending: Any) -> None:
-    size = len(b"".join(DIALECTS[name].pieces(script().answer)))
-    got = run_scene(read, script(cut_at=size * 2 // 3, ending=ending), kind=KINDS[name])
+    size = len(b"".join(ADAPTERS[name].scripted(script().answer)))
+    got = run_scene(read, script(cut_at=size * 2 // 3, ending=ending), kind=kind(name))
     assert isinstance(got.error, errors.BrokenStream)
     assert got.record.outcome == "failed"
     assert got.record.error is not None
@@ -70,14 +73,14 @@ def test_a_body_that_ends_properly_but_too_early_is_broken() -> None:
 
 
 def test_a_stream_cut_after_its_finish_is_whole_but_estimated() -> None:
-    size = len(b"".join(list(openai_pieces(script().answer))[:-2]))
+    size = len(b"".join(list(ADAPTERS["openai_chat"].scripted(script().answer))[:-2]))
     got = run_scene(read, script(cut_at=size, ending="drop"))
     assert got.error is None
     assert (got.record.outcome, got.record.estimate_reason) == ("completed", "no_usage")
 
 
 def test_usage_that_never_comes_is_waited_for_shortly() -> None:
-    size = len(b"".join(list(openai_pieces(script().answer))[:-2]))
+    size = len(b"".join(list(ADAPTERS["openai_chat"].scripted(script().answer))[:-2]))
     got = run_scene(read, script(cut_at=size, ending="hang"))
     assert (got.record.outcome, got.record.estimate_reason) == ("completed", "no_usage")
 
@@ -215,14 +218,14 @@ def test_an_answer_that_tells_its_input_only() -> None:
     assert got.record.estimate_reason == "no_output_tokens"
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_answers_without_usage(name: str) -> None:
-    got = run_scene(read, script(usage="none"), kind=KINDS[name])
+    got = run_scene(read, script(usage="none"), kind=kind(name))
     assert (got.record.outcome, got.record.estimate_reason) == ("completed", "no_usage")
 
 
 def test_an_error_inside_a_200_keeps_the_text_before_and_the_usage_after() -> None:
-    pieces = list(openai_pieces(script().answer))
+    pieces = list(ADAPTERS["openai_chat"].scripted(script().answer))
     pieces.insert(3, b'data: {"error":{"message":"GPU on fire","code":500}}\n\n')
     got = run_scene(read, Script(body=tuple(pieces)))
     assert isinstance(got.error, errors.ServerFault)

@@ -75,13 +75,31 @@ def test_embeddings_of_other_kinds() -> None:
         ),
         (_json({"data": [{"embedding": ["x"]}] * 2}), "openai-compatible", errors.MalformedAnswer),
         (Script(), "anthropic", errors.Unsupported),
-        (Script(), "bedrock", errors.Unsupported),
+        (Script(), "bedrock", errors.Unsupported),  # no maker of the model's name is known
         (Script(), "deepseek", errors.Unsupported),
     ],
 )
 def test_embeddings_that_fail(script: Script, kind: str, expected: type[Exception]) -> None:
     with pytest.raises(expected):
         run_scene(_embed, script, kind=kind)
+
+
+def test_more_texts_than_one_request_takes_go_in_several() -> None:
+    async def scene(scene: Scene) -> Any:
+        many = EmbedRequest(model="amazon.titan-embed-text-v2:0", inputs=tuple("abcdef"))
+        found = await scene.client.embed(scene.server, many)
+        return found, sorted(seen.json["inputText"] for seen in scene.upstream.seen)
+
+    one = _json({"embedding": [1.0], "inputTextTokenCount": 3})
+    found, texts = run_scene(scene, one, kind="bedrock")
+    assert (len(found.vectors), found.usage.input_tokens, texts) == (6, 18, list("abcdef"))
+
+
+def test_no_texts_at_all_are_asked_for_as_they_are() -> None:
+    async def scene(scene: Scene) -> Any:
+        return await scene.client.embed(scene.server, EmbedRequest(model="e", inputs=()))
+
+    assert run_scene(scene, _json({"data": []})).vectors == []
 
 
 def test_embeddings_that_take_too_long() -> None:

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from inference_client.testing.dialects import DIALECTS, Answer
+from inference_client.adapters.kinds import ADAPTERS
+from inference_client.adapters.scripted import Answer
 from inference_client.testing.fault_server import Script
-from tests.integration.inference_client.answers import KINDS
 from tests.integration.inference_client.scenes import Scene, run_scene, until
 
 GAP_S = 0.05
@@ -14,7 +14,7 @@ PIECES_IN_A_SECOND = round(1 / GAP_S)
 LONG = Script(answer=Answer(words=(" word",) * 2000), gap_s=GAP_S)
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", ADAPTERS)
 @pytest.mark.parametrize("how", ["left", "cancelled"])
 def test_a_decoding_server_sees_the_stop_within_a_second_of_pieces(name: str, how: str) -> None:
     """The server would write for 100 s; after the stop it may not get more than one second's pieces out."""
@@ -38,8 +38,8 @@ def test_a_decoding_server_sees_the_stop_within_a_second_of_pieces(name: str, ho
         assert [call.record.outcome for call in scene.calls] == ["stopped"]
         return at_stop, written()
 
-    at_stop, at_end = run_scene(scene, LONG, kind=KINDS[name])
-    largest = max(map(len, DIALECTS[name].pieces(Answer(words=(" word",) * 3))))
+    at_stop, at_end = run_scene(scene, LONG, kind=ADAPTERS[name].kinds[0].name)
+    largest = max(map(len, ADAPTERS[name].scripted(Answer(words=(" word",) * 3))))
     assert at_end - at_stop <= PIECES_IN_A_SECOND * largest
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import orjson
 
-from inference_client.adapters import adapter_for
-from inference_client.adapters.kinds import kind_of
+from inference_client.adapters.kinds import adapter_for, kind_of
 from inference_client.types import ChatRequest, EmbedRequest, Message, Server
 
 PLAIN_TALK = (Message("system", "Be brief."), Message("user", "Hi."), Message("assistant", "Yes?"))

@@ -4,13 +4,12 @@ from typing import Any
 
 import orjson
 
-from inference_client.adapters import parser_for_api
 from inference_client.adapters.base import Parser
-from inference_client.adapters.kinds import GENERIC, KINDS
+from inference_client.adapters.kinds import GENERIC, parser_for
 
 
 def parser(api: str, kind: str = GENERIC.name) -> Parser:
-    made = parser_for_api(api, KINDS[kind])
+    made = parser_for(api, kind)
     assert made is not None
     return made
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from inference_client.adapters.kinds import api_url, kind_of
+from inference_client.adapters.addresses import api_url
+from inference_client.adapters.kinds import kind_of
 from inference_client.types import Server
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from inference_client import tokenizer_files
 from inference_client.adapters.counts import count_read, count_request
-from inference_client.adapters.kinds import KINDS, kind_of
+from inference_client.adapters.kinds import KINDS, adapter_for, kind_of
 from inference_client.counting import Counted, counted_here, prompt_tokens
 from inference_client.errors import MalformedAnswer, Unsupported
 from inference_client.learned import Learned
@@ -25,7 +25,9 @@ REQUEST = ChatRequest(model="m/x:1", messages=TALK, max_output_tokens=50, tools=
 
 def asked(kind: str, request: ChatRequest = REQUEST) -> Any:
     row = kind_of(kind)
-    return count_request(Server(kind=kind, base_url="http://h:1/", api_key="k"), row, request)
+    return count_request(
+        adapter_for(row), Server(kind=kind, base_url="http://h:1/", api_key="k"), row, request
+    )
 
 
 ROUTES = [
@@ -45,7 +47,7 @@ def test_what_is_asked(kind: str, url: str, keys: set[str]) -> None:
     wire = asked(kind)
     assert wire.url == url
     assert set(orjson.loads(wire.body)) == keys
-    assert {kind for kind, _, _ in ROUTES} <= {name for name in KINDS if KINDS[name].counts_as}
+    assert {kind for kind, _, _ in ROUTES} <= {name for name in KINDS if KINDS[name].counts}
 
 
 def test_the_prompt_counted_is_the_prompt_sent() -> None:
@@ -92,13 +94,13 @@ def test_kinds_that_count_for_nobody_say_so(kind: str) -> None:
     ],
 )
 def test_what_is_read(body: Any, expected: int) -> None:
-    assert count_read(kind_of("vllm"), orjson.dumps(body)) == expected
+    assert count_read(orjson.dumps(body)) == expected
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"count":"many"}', b"[]", b"no"])
 def test_an_answer_without_a_number(body: bytes) -> None:
     with pytest.raises(MalformedAnswer):
-        count_read(kind_of("vllm"), body)
+        count_read(body)
 
 
 # ---------------------------------------------------------------------------------------------- on our side

@@ -3,43 +3,31 @@
 import random
 import time
 import tracemalloc
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
-from inference_client.adapters import adapter_for, parser_for_api
 from inference_client.adapters.base import Parser
 from inference_client.adapters.failures import failure
-from inference_client.adapters.kinds import GENERIC, KINDS
+from inference_client.adapters.kinds import ADAPTERS, parser_for
+from inference_client.adapters.scripted import Answer
 from inference_client.errors import InferenceError
 from inference_client.eventstream import EventStreamDecoder
 from inference_client.replay import Recording, replayed
-from inference_client.testing.dialects import DIALECTS, Answer
 from tests.unit.inference_client.recordings import parametrised, recordings
 
 MUTATIONS = [4000, pytest.param(100_000, marks=pytest.mark.prove)]
-APIS = {
-    "openai": "chat.completions",
-    "anthropic": "messages",
-    "ollama": "api/chat",
-    "gemini": "streamGenerateContent",
-    "responses": "responses",
-    "bedrock": "converse-stream",
-    "cohere": "v2/chat",
-    "triton": "triton/generate_stream",
-    "tgi": "generate_stream",
-}
 WORDS = ("Grüße", " 你好", " 👩‍🚀", "\u2028zeile", "\r\n", ' "quoted"', "")
 
 
 def _body(name: str, **options: Any) -> bytes:
-    return b"".join(DIALECTS[name].pieces(Answer(words=WORDS, cache_read=3, **options)))
+    return b"".join(ADAPTERS[name].scripted(Answer(words=WORDS, cache_read=3, **options)))
 
 
 def _parser(name: str) -> Parser:
-    parser = parser_for_api(APIS[name], GENERIC)
-    assert parser is not None
-    return parser
+    return ADAPTERS[name].parser(ADAPTERS[name].kinds[0])
 
 
 def _read(name: str, body: bytes, cuts: tuple[int, ...]) -> tuple[Any, ...]:
@@ -58,7 +46,7 @@ def _read(name: str, body: bytes, cuts: tuple[int, ...]) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_cutting_in_two_at_every_byte_changes_nothing(name: str) -> None:
     body = _body(name)
     whole = _read(name, body, ())
@@ -66,13 +54,13 @@ def test_cutting_in_two_at_every_byte_changes_nothing(name: str) -> None:
     assert all(_read(name, body, (at,)) == whole for at in range(1, len(body)))
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_reading_byte_by_byte_changes_nothing(name: str) -> None:
     body = _body(name)
     assert _read(name, body, tuple(range(1, len(body)))) == _read(name, body, ())
 
 
-@pytest.mark.parametrize("name", ["openai", "anthropic", "gemini", "responses"])
+@pytest.mark.parametrize("name", [name for name in ADAPTERS if "event-stream" in ADAPTERS[name].content_type])
 def test_line_ends_of_every_kind_mean_the_same(name: str) -> None:
     body = _body(name).replace(b"\\r\\n", b"")
     crlf = body.replace(b"\n", b"\r\n")
@@ -106,7 +94,7 @@ def test_recordings_give_the_same_at_every_byte(recording: Recording) -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_an_endless_answer_never_takes_more_than_the_cap(name: str) -> None:
     """64 MiB that never end an event, or that are one long line: given up within the caps of one event."""
     head = _body(name)[:-40]
@@ -141,23 +129,36 @@ def _mutant(body: bytes, chance: random.Random) -> bytes:
     return bytes(data)
 
 
-def _corpus() -> list[tuple[str, bytes]]:
-    made = [(APIS[name], _body(name)) for name in DIALECTS]
-    return made + [
-        (r.api, r.body[:20_000]) for r in recordings() if parser_for_api(r.api, GENERIC) is not None
+def _all_parsers() -> Sequence[tuple[Callable[[], Parser], bytes]]:
+    """Each parser with an answer: every route of every adapter, and every recording by its own."""
+    made = [
+        (partial(make, adapter.kinds[0]), _body(name))
+        for name, adapter in ADAPTERS.items()
+        for make in dict.fromkeys(adapter.parsers.values())
     ]
+    recorded = [
+        (partial(_recorded_parser, r), r.body[:20_000])
+        for r in recordings()
+        if parser_for(r.api, r.provider) is not None
+    ]
+    return made + recorded
+
+
+def _recorded_parser(recording: Recording) -> Parser:
+    parser = parser_for(recording.api, recording.provider)
+    assert parser is not None
+    return parser
 
 
 @pytest.mark.parametrize("count", MUTATIONS)
 def test_mutated_answers_raise_nothing_and_never_hang(count: int) -> None:
     chance = random.Random(20260701)
-    corpus = _corpus()
+    corpus = _all_parsers()
     slowest = 0.0
     for _ in range(count):
-        api, body = chance.choice(corpus)
+        make, body = chance.choice(corpus)
         data = _mutant(body, chance)
-        parser = parser_for_api(api, GENERIC)
-        assert parser is not None
+        parser = make()
         started = time.process_time()
         cut = chance.randrange(len(data) + 1)
         events = parser.feed(data[:cut]) + parser.feed(data[cut:]) + parser.flush()
@@ -171,12 +172,12 @@ def test_mutated_answers_raise_nothing_and_never_hang(count: int) -> None:
 @pytest.mark.parametrize("count", MUTATIONS)
 def test_mutated_whole_answers_raise_nothing(count: int) -> None:
     chance = random.Random(7)
-    corpus = [(r.api, r.body) for r in recordings() if r.mode != "stream" and parser_for_api(r.api, GENERIC)]
+    corpus = [(partial(_recorded_parser, r), r.body) for r in recordings() if r.mode != "stream"]
+    corpus = [row for row in corpus if parser_for(row[0].args[0].api, row[0].args[0].provider)]
     for _ in range(count // 4 if corpus else 0):
-        api, body = chance.choice(corpus)
+        make, body = chance.choice(corpus)
         data = _mutant(body, chance)
-        parser = parser_for_api(api, GENERIC)
-        assert parser is not None
+        parser = make()
         parser.whole(data)
         parser.usage()
         wait = {"retry-after": data[:9].decode("latin-1"), "retry-after-ms": data[-2:].decode("latin-1")}
@@ -191,11 +192,12 @@ def test_mutated_embeddings_raise_only_our_errors(count: int) -> None:
     ]
     for _ in range(count // 4):
         data = _mutant(chance.choice(corpus), chance)
-        for kind in ("openai-compatible", "ollama", "gemini", "cohere", "perplexity"):
-            try:
-                adapter_for(KINDS[kind]).embeddings(data, KINDS[kind], 1)
-            except InferenceError:
-                continue
+        for adapter in ADAPTERS.values():
+            for kind in adapter.kinds[:1]:
+                try:
+                    adapter.embeddings(data, kind, 1, {})
+                except InferenceError:
+                    continue
 
 
 def test_a_damaged_frame_is_noticed() -> None:

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from botocore.eventstream import EventStreamBuffer, ParserError  # type: ignore[import-untyped]
 
+from inference_client.adapters.kinds import ADAPTERS
+from inference_client.adapters.scripted import Answer
 from inference_client.errors import MalformedAnswer
 from inference_client.eventstream import EventStreamDecoder, frame_bytes
-from inference_client.testing.dialects import DIALECTS, Answer
 from tests.unit.inference_client.recordings import recordings
 
 WORDS = ("Grüße", " 你好", " x" * 3000, "")
@@ -17,7 +18,7 @@ KNOWN = bytes.fromhex("000000dd0000004e85230816")
 
 
 def corpus() -> list[bytes]:
-    made = b"".join(DIALECTS["bedrock"].pieces(Answer(words=WORDS)))
+    made = b"".join(ADAPTERS["bedrock"].scripted(Answer(words=WORDS)))
     recorded = [r.body for r in recordings() if r.provider == "bedrock" and r.mode == "stream"]
     return [made, *recorded]
 

@@ -7,9 +7,8 @@ import orjson
 import pytest
 
 from inference_client import errors
-from inference_client.adapters import parser_for_api
 from inference_client.adapters.cohere import cohere_rerank
-from inference_client.adapters.kinds import GENERIC
+from inference_client.adapters.kinds import parser_for
 from inference_client.eventstream import MAX_FRAME_BYTES, EventStreamDecoder, frame_bytes
 from inference_client.types import ReasoningDelta, TextDelta, ToolCallDelta
 from tests.unit.inference_client.streams import lines, parser, sse
@@ -216,4 +215,4 @@ def test_rerank_rows_that_are_unreadable_are_left_out() -> None:
 
 
 def test_an_unknown_route_has_no_parser() -> None:
-    assert parser_for_api("telepathy", GENERIC) is None
+    assert parser_for("telepathy", "openai") is None

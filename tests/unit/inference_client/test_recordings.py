@@ -6,8 +6,7 @@ from collections import Counter
 import pytest
 
 from inference_client.__main__ import main
-from inference_client.adapters import adapter_for, parser_for_api
-from inference_client.adapters.kinds import GENERIC, KINDS
+from inference_client.adapters.kinds import KINDS, adapter_for, parser_for
 from inference_client.replay import Recording, replayed
 from tests.unit.inference_client.recordings import WIRE, differences, parametrised, recordings
 
@@ -32,7 +31,7 @@ def test_a_stream_is_known_to_be_whole(recording: Recording) -> None:
 @pytest.mark.skipif(not recordings(), reason="no recordings: set TESSERA_SHARED")
 def test_no_api_is_left_out_unnamed() -> None:
     apart = {"embeddings", "rerank"}
-    unread = {r.api for r in recordings() if r.api not in apart and parser_for_api(r.api, GENERIC) is None}
+    unread = {r.api for r in recordings() if r.api not in apart and parser_for(r.api, r.provider) is None}
     assert unread == APIS_WITHOUT_PARSER
     assert Counter(r.api for r in recordings())["chat.completions"] >= 70
 

@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from inference_client.adapters import adapter_for
-from inference_client.adapters.base import WireRequest
-from inference_client.adapters.kinds import KINDS, api_url, auth_headers, kind_of, root_url
+from inference_client.adapters.addresses import api_url, auth_headers, root_url
+from inference_client.adapters.kinds import adapter_for, kind_of
+from inference_client.adapters.wire import WireRequest
 from inference_client.errors import InvalidRequest, Unsupported
 from inference_client.types import (
     ChatRequest,
@@ -256,19 +256,6 @@ def test_kinds_have_aliases(alias: str) -> None:
 def test_an_unknown_kind_is_named() -> None:
     with pytest.raises(LookupError, match="llamacpp"):
         kind_of("skynet")
-
-
-def test_supported_kinds_are_the_proved_ones() -> None:
-    supported = {kind.name for kind in KINDS.values() if kind.grade == "supported"}
-    assert {"openai-compatible", "llamacpp", "vllm", "anthropic-compatible"} <= supported
-    # Its own format was never read from a live server, only from recordings; its `/v1` is the generic shape.
-    assert "ollama" not in supported
-
-
-@pytest.mark.parametrize("kind", ["anthropic", "bedrock"])
-def test_kinds_without_embeddings_say_so(kind: str) -> None:
-    with pytest.raises(Unsupported):
-        adapter_for(kind_of(kind)).embeddings(b"{}", kind_of(kind), 0)
 
 
 def test_embedding_requests() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from inference_client.adapters import adapter_for
-from inference_client.adapters.kinds import KINDS, api_url, kind_of, option
+from inference_client.adapters.addresses import api_url, option
+from inference_client.adapters.kinds import ADAPTERS, adapter_for, kind_of
 from inference_client.errors import Unsupported
 from inference_client.types import Server
 from tests.unit.inference_client.asking import embed_sent, sent
@@ -75,7 +75,7 @@ def test_openrouter() -> None:
     assert wire.url == "https://openrouter.ai/api/v1/chat/completions"
     assert (body["usage"], body["provider"]) == ({"include": True}, {"sort": "price"})
     assert "stream_options" not in body
-    others = (name for name in KINDS if KINDS[name].format == "openai_chat" and name != "openrouter")
+    others = (kind.name for kind in ADAPTERS["openai_chat"].kinds if kind.name != "openrouter")
     assert all("usage" not in sent(name)[1] for name in others)
 
 

@@ -6,8 +6,16 @@ from typing import Any
 import pytest
 
 from inference_client import usage as u
+from inference_client.adapters.anthropic_messages import AnthropicParser
+from inference_client.adapters.bedrock_answers import ConverseParser
+from inference_client.adapters.cohere import CohereParser
+from inference_client.adapters.gemini import GeminiParser
+from inference_client.adapters.ollama import OllamaParser
+from inference_client.adapters.openai_chat import OpenAIChatParser
 from inference_client.types import Usage
 
+OPENAI, ANTHROPIC, GEMINI = OpenAIChatParser.shape, AnthropicParser.shape, GeminiParser.shape
+BEDROCK, COHERE, OLLAMA = ConverseParser.shape, CohereParser.shape, OllamaParser.shape
 OPENAI_BLOCK = {
     "prompt_tokens": 900,
     "completion_tokens": 52,
@@ -16,23 +24,23 @@ OPENAI_BLOCK = {
     "completion_tokens_details": {"reasoning_tokens": 30},
 }
 CASES: list[tuple[str, u.UsageShape, dict[str, Any], tuple[Any, ...]]] = [
-    ("openai", u.OPENAI, OPENAI_BLOCK, (900, 52, 640, 128, 30)),
-    ("no details", u.OPENAI, {"prompt_tokens": 5, "completion_tokens": 2}, (5, 2, None, None, None)),
+    ("openai", OPENAI, OPENAI_BLOCK, (900, 52, 640, 128, 30)),
+    ("no details", OPENAI, {"prompt_tokens": 5, "completion_tokens": 2}, (5, 2, None, None, None)),
     (
         "null details",
-        u.OPENAI,
+        OPENAI,
         {"prompt_tokens": 5, "prompt_tokens_details": None},
         (5, None, None, None, None),
     ),
     (
         "deepseek",
-        u.OPENAI,
+        OPENAI,
         {"prompt_tokens": 5, "completion_tokens": 2, "prompt_cache_hit_tokens": 4},
         (5, 2, 4, None, None),
     ),
     (
         "anthropic",
-        u.ANTHROPIC,
+        ANTHROPIC,
         {
             "input_tokens": 18,
             "cache_creation_input_tokens": 2048,
@@ -43,7 +51,7 @@ CASES: list[tuple[str, u.UsageShape, dict[str, Any], tuple[Any, ...]]] = [
     ),
     (
         "gemini",
-        u.GEMINI,
+        GEMINI,
         {
             "promptTokenCount": 410,
             "cachedContentTokenCount": 256,
@@ -56,33 +64,33 @@ CASES: list[tuple[str, u.UsageShape, dict[str, Any], tuple[Any, ...]]] = [
     ),
     (
         "gemini, thoughts only",
-        u.GEMINI,
+        GEMINI,
         {"promptTokenCount": 4, "thoughtsTokenCount": 3},
         (4, 3, None, None, 3),
     ),
-    ("ollama", u.OLLAMA, {"prompt_eval_count": 37, "eval_count": 12}, (37, 12, None, None, None)),
-    ("ollama, cached prompt", u.OLLAMA, {"eval_count": 12}, (None, 12, None, None, None)),
+    ("ollama", OLLAMA, {"prompt_eval_count": 37, "eval_count": 12}, (37, 12, None, None, None)),
+    ("ollama, cached prompt", OLLAMA, {"eval_count": 12}, (None, 12, None, None, None)),
     (
         "cohere",
-        u.COHERE,
+        COHERE,
         {"tokens": {"input_tokens": 9, "output_tokens": 3}, "cached_tokens": 8},
         (9, 3, 8, None, None),
     ),
     (
         "bools and strings are no numbers",
-        u.OLLAMA,
+        OLLAMA,
         {"prompt_eval_count": True, "eval_count": "7"},
         (None, None, None, None, None),
     ),
     (
         "negative and endless are no numbers",
-        u.OLLAMA,
+        OLLAMA,
         {"prompt_eval_count": -1, "eval_count": float("inf")},
         (None,) * 5,
     ),
     (
         "floats that are whole",
-        u.OLLAMA,
+        OLLAMA,
         {"prompt_eval_count": 6.0, "eval_count": float("nan")},
         (6, None, None, None, None),
     ),
@@ -111,18 +119,18 @@ def test_blocks(shape: u.UsageShape, block: dict[str, Any], expected: tuple[Any,
     ],
 )
 def test_not_told_zero_and_reported_are_three_things(block: dict[str, Any] | None, state: str) -> None:
-    assert u.usage_read(block, u.OPENAI).state == state
+    assert u.usage_read(block, OPENAI).state == state
 
 
 # Each row: input, read, write, output, total, own count → whole input, ambiguous.
 WITNESSES = [
-    ("all agree on exclusive", u.BEDROCK, (4, 2701, 0, 10, 2715, 2700), (2705, False)),
-    ("total and count against the convention", u.BEDROCK, (5000, 4000, 0, 10, 5010, 5020), (5000, True)),
-    ("a doubled total confirms the wrong reading", u.BEDROCK, (4995, 0, 4993, 19, 10007, 5000), (9988, True)),
-    ("only the count speaks against it", u.BEDROCK, (4995, 0, 4993, 19, None, 5000), (9988, True)),
-    ("no witness", u.BEDROCK, (4, 2701, 0, 10, None, None), (2705, False)),
-    ("a total that fits neither is no witness", u.BEDROCK, (4, 2701, 0, 10, 99, None), (2705, False)),
-    ("a long fresh prompt stays exclusive", u.BEDROCK, (9000, 100, 0, 10, 9110, 9150), (9100, False)),
+    ("all agree on exclusive", BEDROCK, (4, 2701, 0, 10, 2715, 2700), (2705, False)),
+    ("total and count against the convention", BEDROCK, (5000, 4000, 0, 10, 5010, 5020), (5000, True)),
+    ("a doubled total confirms the wrong reading", BEDROCK, (4995, 0, 4993, 19, 10007, 5000), (9988, True)),
+    ("only the count speaks against it", BEDROCK, (4995, 0, 4993, 19, None, 5000), (9988, True)),
+    ("no witness", BEDROCK, (4, 2701, 0, 10, None, None), (2705, False)),
+    ("a total that fits neither is no witness", BEDROCK, (4, 2701, 0, 10, 99, None), (2705, False)),
+    ("a long fresh prompt stays exclusive", BEDROCK, (9000, 100, 0, 10, 9110, 9150), (9100, False)),
 ]
 
 
@@ -143,7 +151,7 @@ def test_three_witnesses(shape: u.UsageShape, numbers: tuple[Any, ...], expected
 
 
 def test_buckets_are_disjoint_and_complete() -> None:
-    usage = u.usage_read(OPENAI_BLOCK, u.OPENAI)
+    usage = u.usage_read(OPENAI_BLOCK, OPENAI)
     got = u.buckets(usage)
     assert (got.input_uncached, got.cache_read, got.cache_write_short, got.reasoning, got.output_text) == (
         132,
@@ -162,7 +170,7 @@ def test_buckets_by_lifetime() -> None:
         "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
         "output_tokens": 5,
     }
-    got = u.buckets(u.usage_read(block, u.ANTHROPIC))
+    got = u.buckets(u.usage_read(block, ANTHROPIC))
     assert (got.input_uncached, got.cache_write_short, got.cache_write_long, got.output_text) == (
         10,
         10,
@@ -175,9 +183,7 @@ def test_buckets_never_fall_below_zero() -> None:
     impossible = Usage(input_tokens=5, output_tokens=3, cache_read=9, reasoning=11, state="reported")
     got = u.buckets(impossible)
     assert (got.input_uncached, got.output_text) == (0, 0)
-    assert u.usage_read(
-        {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 9}}, u.OPENAI
-    ).ambiguous
+    assert u.usage_read({"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 9}}, OPENAI).ambiguous
     assert sum(astuple(u.buckets(Usage()))) == 0
 
 
@@ -189,3 +195,12 @@ def test_later_blocks_overwrite_field_by_field() -> None:
         "output_tokens": 77,
     }
     assert u.merged(None, {"x": 1}) == {"x": 1}
+
+
+def test_several_requests_of_one_call_add_up_or_are_unknown() -> None:
+    parts = [u.usage_read({"prompt_tokens": count}, OPENAI) for count in (3, 4)]
+    assert u.usage_sum(parts[:1]) is parts[0]
+    both = u.usage_sum(parts)
+    assert (both.input_tokens, both.state) == (7, "reported")
+    assert both.raw == {"parts": [{"prompt_tokens": 3}, {"prompt_tokens": 4}]}
+    assert u.usage_sum([*parts, u.usage_read({}, OPENAI)]).state == "absent"
