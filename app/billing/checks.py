@@ -2,11 +2,17 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
+from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from app.billing.types import STORED, Period, Rate, Unit
+from django.conf import settings
+
+from app.billing.types import EVERYTHING, STORED, Period, Rate, Side, Unit
 from app.billing.types.words import is_exact
 from app.common.errors import InvalidInput
+
+SANE = Decimal(10**7)
+"""No price is as high: a limit that also keeps a mark-up within what the ledger's columns hold."""
 
 
 def check_rates(rates: Sequence[Rate]) -> None:
@@ -17,6 +23,29 @@ def check_rates(rates: Sequence[Rate]) -> None:
     without_base = {c for c, _ in places} - {c for c, bound in places if bound == 0}
     if without_base:
         raise InvalidInput(f"{', '.join(sorted(without_base))}: a rate for prompts from 0 tokens is missing.")
+    if absurd := [rate.component for rate in rates if rate.price >= SANE]:
+        raise InvalidInput(
+            f"{absurd[0]}: a price of 10,000,000 or more is a mistake. Token prices are per million tokens."
+        )
+
+
+def check_terms(price_key: str, side: Side, currency: str, team_id: UUID | None) -> None:
+    """A currency, and for whom a price may be. Errors: InvalidInput."""
+    check_currency(currency)
+    if side == "price" and currency != settings.CURRENCY:
+        raise InvalidInput(
+            f"User prices are in {settings.CURRENCY}, the currency of all budgets; a cost may be in {currency}."
+        )
+    if not price_key or (price_key == EVERYTHING and (team_id is None or side == "cost")):
+        raise InvalidInput("A price needs the key of a model; only a team's own price can be of everything.")
+
+
+def check_currency(currency: str) -> None:
+    """Errors: InvalidInput."""
+    if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
+        raise InvalidInput(
+            f"“{currency}” is no currency; use its code of three capital letters, such as USD."
+        )
 
 
 def check_limit(limit: Decimal | int, unit: Unit, zone: str) -> None:

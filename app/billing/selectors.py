@@ -13,6 +13,7 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
 from app.billing.models import LedgerEntry, PriceVersion
+from app.billing.pricing import marked
 from app.billing.types import (
     CallKind,
     EntryRow,
@@ -131,17 +132,24 @@ def price_current(
     mode: str = "standard",
     at: datetime | None = None,
 ) -> Price | None:
-    """The price in force (a team's own before the general one), or None when it is not known."""
-    instant = at or now()
+    """The price in force as a team pays it (its own fixed price, or the general one with its factor); None: unknown."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT price_id, cost_id, factor FROM billing_versions(ARRAY[%s], %s, %s, %s)",
+            [price_key, mode, team_id, at or now()],
+        )
+        price_id, cost_id, factor = cursor.fetchone()
     version = (
-        PriceVersion.objects.filter(price_key=price_key, side=side, mode=mode, effective_from__lte=instant)
-        .filter(Q(effective_to__isnull=True) | Q(effective_to__gt=instant))
-        .filter(Q(team_id__isnull=True) | Q(team_id=team_id))
-        .order_by(F("team_id").asc(nulls_last=True))
+        PriceVersion.objects.filter(pk=price_id if side == "price" else cost_id)
         .prefetch_related("components")
         .first()
     )
-    return None if version is None else _price(version)
+    if version is None:
+        return None
+    price = _price(version)
+    if side == "cost" or factor is None:
+        return price
+    return replace(price, rates=marked(price.rates, factor), factor=factor)
 
 
 def price_versions(price_key: str, *, side: Side = "price") -> list[Price]:
@@ -251,4 +259,5 @@ def _price(version: PriceVersion) -> Price:
         mode=version.mode,
         side="cost" if version.side == "cost" else "price",
         team_id=version.team_id,
+        tier_mode="marginal" if version.tier_mode == "marginal" else "whole_request",
     )

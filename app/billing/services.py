@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from app.billing import pricing
-from app.billing.checks import check_limit, check_rates, check_stored
+from app.billing.checks import check_limit, check_rates, check_stored, check_terms
 from app.billing.errors import (
     BudgetExhausted,
     BudgetMissing,
@@ -39,6 +39,7 @@ from app.billing.types import (
     Settled,
     Settlement,
     Side,
+    TierMode,
     Unit,
 )
 from app.billing.wire import (
@@ -184,17 +185,22 @@ def price_set(  # noqa: PLR0913 - one keyword for each column
     team_id: UUID | None = None,
     mode: str = "standard",
     effective_from: datetime | None = None,
+    currency: str | None = None,
+    tier_mode: TierMode = "whole_request",
 ) -> Price:
     """Set a price from now (or later) on; the version in force is closed at that instant.
 
-    Cache and reasoning rates that are left out are written out as the same as input and output.
-    Errors: InvalidInput (no rate, one twice, one without a base), PriceConflict (a past instant, a later version).
+    Cache and reasoning rates that are left out are written out as the same as input and output. `currency` is the
+    installation's unless it is a cost; one in another currency counts once there is an exchange rate.
+    Errors: InvalidInput (no rate, one twice, one without a base…), PriceConflict (a past instant, a later version).
     """
     check_rates(rates)
+    currency = currency or settings.CURRENCY
+    check_terms(price_key, side, currency, team_id)
     written = pricing.complete(rates)
     same = PriceVersion.objects.filter(price_key=price_key, side=side, team_id=team_id, mode=mode)
     with transaction.atomic():
-        present = _lock(f"price:{price_key}")
+        present = turn_take(f"price:{price_key}")
         start = effective_from or present
         if start < present:
             raise PriceConflict(
@@ -208,9 +214,10 @@ def price_set(  # noqa: PLR0913 - one keyword for each column
             side=side,
             team_id=team_id,
             mode=mode,
-            currency=settings.CURRENCY,
+            currency=currency,
             effective_from=start,
-            dearest=[tier.as_json() for tier in pricing.dearest(written)],
+            tier_mode=tier_mode,
+            dearest=[tier.as_json() for tier in pricing.dearest(written, tier_mode)],
             source=source,
             approved_by=approved_by,
         )
@@ -225,6 +232,7 @@ def price_set(  # noqa: PLR0913 - one keyword for each column
         mode=mode,
         side=side,
         team_id=team_id,
+        tier_mode=tier_mode,
     )
 
 
@@ -282,7 +290,7 @@ def budget_set(  # noqa: PLR0913 - one keyword for each column
     }
     same = Budget.objects.filter(subject=subject, unit=unit, price_key=price_key, period=period, active=True)
     with transaction.atomic():
-        _lock(f"budget:{subject}")
+        turn_take(f"budget:{subject}")
         budget = same.filter(zone=zone).first()
         if budget is None:
             same.update(active=False)
@@ -321,7 +329,7 @@ def bootstrap_defaults() -> None:
             budget_set(scope=scope, unit="money", limit=limit, period="month", name=name, set_by="setup")
 
 
-def _lock(name: str) -> datetime:
+def turn_take(name: str) -> datetime:
     """Take turns with other writers of the same thing until the transaction ends; returns the database's time."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from app.billing import credit, outbox, services
+from app.billing import credit, late, outbox, services
 
 
 @shared_task(name="app.billing.tasks.reservations_sweep")
@@ -21,3 +21,9 @@ def credits_lapse() -> int:
 def outbox_send() -> int:
     """Tell webhooks of new ledger entries. Returns how many were taken."""
     return outbox.outbox_send()
+
+
+@shared_task(name="app.billing.tasks.provisioned_book")
+def provisioned_book() -> int:
+    """Book the hours of our own servers that have ended. Returns how many."""
+    return late.provisioned_book()

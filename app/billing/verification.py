@@ -42,8 +42,13 @@ _CHECKS = {
             sum(amount) FILTER (WHERE side = 'cost') AS cost
           FROM billing_ledgerline GROUP BY entry_id
         ) l ON l.entry_id = e.id
-        CROSS JOIN LATERAL (VALUES ('price', e.price, l.price), ('cost', e.cost, l.cost)) AS s(side, stored, rebuilt)
+        CROSS JOIN LATERAL (VALUES ('price', e.price, l.price), ('cost', coalesce(e.cost_native, e.cost), l.cost))
+          AS s(side, stored, rebuilt)
         WHERE coalesce(s.stored, 0) <> coalesce(s.rebuilt, 0)""",
+    "cost = cost in its own currency at the entry's exchange rate": """
+        SELECT 'ledger entry ' || e.id, e.cost, billing_even(e.cost_native * x.rate, 15)
+        FROM billing_ledgerentry e LEFT JOIN billing_exchangerate x ON x.id = e.exchange_rate_id
+        WHERE e.cost_native IS NOT NULL AND e.cost IS DISTINCT FROM billing_even(e.cost_native * x.rate, 15)""",
     "reservation = sum of its entries": """
         SELECT 'reservation ' || r.id || ' ' || s.side, s.stored, s.rebuilt
         FROM billing_reservation r

@@ -10,7 +10,17 @@ from uuid import UUID
 
 from django.db import connection
 
-from app.billing.types import OUTPUT_FLOOR, Attempt, Entry, Held, Hold, LimitState, Settled, Settlement
+from app.billing.types import (
+    OUTPUT_FLOOR,
+    WITNESS_TOLERANCE,
+    Attempt,
+    Entry,
+    Held,
+    Hold,
+    LimitState,
+    Settled,
+    Settlement,
+)
 
 Json = dict[str, Any]
 
@@ -115,6 +125,9 @@ def attempt_payload(attempt: Attempt) -> Json:
         "finish_raw": attempt.finish_raw[:200],
         "error": attempt.error[:200],
         "raw_usage": attempt.raw_usage,
+        "reported_cost": attempt.reported_cost,
+        "reported_currency": attempt.reported_currency,
+        "tolerance": WITNESS_TOLERANCE,
         "local_input_tokens": attempt.local_input_tokens,
         "local_output_tokens": attempt.local_output_tokens,
         "tokenizer": attempt.tokenizer[:60],

@@ -56,7 +56,7 @@ def _dearest(ask: Ask, input_tokens: int, output_tokens: int) -> Decimal | None:
         price = price_current(price_key, team_id=ask.team_id)
         if price is None:
             return None
-        tiers = dearest_tiers(price.rates)
+        tiers = dearest_tiers(price.rates, price.tier_mode)
         amount = hold_amount(tiers, input_tokens=input_tokens, output_tokens=output_tokens)
         if amount is None:
             return None

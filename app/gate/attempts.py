@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from app.billing.types import Attempt, Buckets, UsageSource
@@ -54,6 +55,7 @@ def chat_attempt(
         error=record.error.name if record.error else "",
         tokenizer=target.tokenizer,
         raw_usage=_storable(record.usage.raw),
+        reported_cost=_reported_cost(record.usage.raw),
         local_output_tokens=counter(target.tokenizer).count(text) if reason and text else None,
         ttft_ms=_ms(record.timing.first_token_s),
         total_ms=_ms(record.timing.total_s),
@@ -86,6 +88,19 @@ def _reported(usage: Usage) -> Buckets:
         cache_write=usage.cache_write or 0,
         reasoning=usage.reasoning or 0,
     )
+
+
+def _reported_cost(raw: Mapping[str, Any] | None) -> Decimal | None:
+    """What a provider says the call cost, in dollars: OpenRouter's `usage.cost`. Anything else is no witness."""
+    told = raw.get("cost") if raw else None
+    if isinstance(told, bool) or not isinstance(told, int | float | str | Decimal):
+        return None
+    try:
+        # By way of the digits a float is written with: those the provider sent.
+        cost = Decimal(str(told))
+    except InvalidOperation:
+        return None
+    return cost if cost.is_finite() and 0 <= cost < 10**9 else None
 
 
 def embedding_attempt(answer: Embeddings, target: Target, texts: Sequence[str], number: int) -> Attempt:

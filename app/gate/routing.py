@@ -34,7 +34,7 @@ _cached_rules = remembered(1.0)(rules)
 def _per_million(price_key: str, team_id: UUID | None) -> tuple[Decimal | None, Decimal | None]:
     """(input, output), each the dearest that a token may cost; None: not known."""
     price = price_current(price_key, team_id=team_id)
-    tiers = dearest(price.rates) if price else ()
+    tiers = dearest(price.rates, price.tier_mode) if price else ()
     return _most([tier.input_rate for tier in tiers]), _most([tier.output_rate for tier in tiers])
 
 

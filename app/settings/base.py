@@ -115,6 +115,7 @@ CELERY_BEAT_SCHEDULE = {
     "turns-sweep": {"task": "app.chat.tasks.turns_sweep", "schedule": 10.0},
     "reservations-sweep": {"task": "app.billing.tasks.reservations_sweep", "schedule": 30.0},
     "credits-lapse": {"task": "app.billing.tasks.credits_lapse", "schedule": 60.0},
+    "provisioned-book": {"task": "app.billing.tasks.provisioned_book", "schedule": 600.0},
     "documents-requeue": {
         "task": "retrieval.tasks.documents_requeue_expired",
         "schedule": min(20.0, INGEST_LEASE_SECONDS / 2),

@@ -6,6 +6,7 @@ from app.billing.models.credit import CreditMovement
 from app.billing.models.ledger import LedgerEntry, LedgerLine
 from app.billing.models.outbox import Delivery, Webhook
 from app.billing.models.prices import PriceComponent, PriceVersion
+from app.billing.models.rates import ExchangeRate, TeamRate
 from app.billing.models.reservations import LineState, Reservation, ReservationLine, UsageAttempt
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "BudgetWindow",
     "CreditMovement",
     "Delivery",
+    "ExchangeRate",
     "LedgerEntry",
     "LedgerLine",
     "LimitRequest",
@@ -23,6 +25,7 @@ __all__ = [
     "PriceVersion",
     "Reservation",
     "ReservationLine",
+    "TeamRate",
     "UsageAttempt",
     "Webhook",
 ]

@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from app.billing.models.budgets import AMOUNT, HOT
 from app.billing.models.prices import PriceVersion
+from app.billing.models.rates import ExchangeRate, TeamRate
 from app.billing.models.reservations import Reservation, UsageAttempt
 
 
@@ -26,6 +27,11 @@ class LedgerEntry(models.Model):
     currency = models.CharField(max_length=3)
     price = models.DecimalField(**AMOUNT, null=True)
     cost = models.DecimalField(**AMOUNT, null=True)
+    """In `currency` like the price; null also where a cost in another currency had no exchange rate."""
+    cost_native = models.DecimalField(**AMOUNT, null=True)
+    """The exact sum of cost lines in another currency; `cost` is it at `exchange_rate`, half-even."""
+    cost_currency = models.CharField(max_length=3, default="", db_default="")
+    """Set where `cost_native` is."""
     credit = models.DecimalField(**AMOUNT, null=True)
     """A movement of prepaid credit, signed; such an entry is nobody's use, and its price is 0."""
     price_missing = models.BooleanField()
@@ -34,6 +40,9 @@ class LedgerEntry(models.Model):
     attempt = models.ForeignKey(UsageAttempt, null=True, related_name="entries", db_index=False, **HOT)
     price_version = models.ForeignKey(PriceVersion, null=True, related_name="+", db_index=False, **HOT)
     cost_version = models.ForeignKey(PriceVersion, null=True, related_name="+", db_index=False, **HOT)
+    team_rate = models.ForeignKey(TeamRate, null=True, related_name="+", db_index=False, **HOT)
+    """The mark-up on `price_version`, when it was not the team's own."""
+    exchange_rate = models.ForeignKey(ExchangeRate, null=True, related_name="+", db_index=False, **HOT)
     team_id = models.UUIDField(null=True)
     account_id = models.UUIDField(null=True)
     key_id = models.UUIDField(null=True)
@@ -88,7 +97,9 @@ class LedgerLine(models.Model):
 
     class Meta:
         constraints = (
-            models.UniqueConstraint(fields=["entry", "side", "component"], name="billing_ledger_line_once"),
+            models.UniqueConstraint(
+                fields=["entry", "side", "component", "min_prompt_tokens"], name="billing_ledger_line_once"
+            ),
         )
 
     def __str__(self) -> str:

@@ -14,7 +14,8 @@ class PriceVersion(BaseModel):
     """
 
     price_key = models.CharField(max_length=200)
-    """Names what is sold, whoever serves it; a deployment says which key it sells under."""
+    """Names what is sold, whoever serves it; a deployment says which key it sells under. `*`: a team's own price of
+    everything it has no other own price for. `provisioned/<deployment>`: what a deployment costs by the hour."""
     side = models.CharField(max_length=5, default="price", choices=[("price", "price"), ("cost", "cost")])
     """`price`: what the payer owes; `cost`: what the server's owner asks of us."""
     team_id = models.UUIDField(null=True, blank=True)
@@ -24,7 +25,8 @@ class PriceVersion(BaseModel):
     effective_from = models.DateTimeField()
     effective_to = models.DateTimeField(null=True, blank=True)
     tier_mode = models.CharField(max_length=20, default="whole_request")
-    """whole_request: the size of the whole prompt chooses one rate for all of it."""
+    """whole_request: the size of the whole prompt chooses one rate for all of it; marginal: of each component the units
+    above a bound alone have the bound's rate."""
     dearest = models.JSONField(default=list)
     """What a hold must assume, by prompt size: `[{from, upto, in, out, fee}]`, see `pricing.dearest`."""
     source = models.CharField(max_length=200)
@@ -41,7 +43,12 @@ class PriceVersion(BaseModel):
                 name="billing_price_period",
             ),
             models.CheckConstraint(condition=Q(side__in=["price", "cost"]), name="billing_price_side"),
-            models.CheckConstraint(condition=Q(tier_mode="whole_request"), name="billing_price_tier_mode"),
+            models.CheckConstraint(
+                condition=Q(tier_mode__in=["whole_request", "marginal"]), name="billing_price_tier_mode"
+            ),
+            models.CheckConstraint(
+                condition=~Q(price_key="*") | Q(team_id__isnull=False), name="billing_price_of_all"
+            ),
         )
 
     def __str__(self) -> str:

@@ -30,7 +30,8 @@ class Reservation(models.Model):
     mode = models.CharField(max_length=20, default="standard")
     price_version = models.ForeignKey(PriceVersion, null=True, related_name="+", db_index=False, **HOT)
     pins = models.JSONField(default=dict)
-    """Price versions in force at the hold, `{price_key: {price, cost}}`: a later change of price does not touch it."""
+    """Versions in force at the hold, `{price_key: {price, cost, rate}}`: a later change does not touch it. `rate` is
+    the team's mark-up."""
     currency = models.CharField(max_length=3)
     held_input_tokens = models.BigIntegerField()
     held_output_tokens = models.BigIntegerField()
@@ -156,6 +157,9 @@ class UsageAttempt(models.Model):
     quantities = models.JSONField()
     """Every disjoint bucket and unit that is not empty, by component."""
     raw_usage = models.JSONField(null=True)
+    reported_cost = models.DecimalField(**AMOUNT, null=True)
+    """What the provider says the call cost: a witness, never the amount booked. See the flag `cost_disagrees`."""
+    reported_currency = models.CharField(max_length=3, default="", db_default="")
     local_input_tokens = models.BigIntegerField(null=True)
     local_output_tokens = models.BigIntegerField(null=True)
     tokenizer = models.CharField(max_length=60, blank=True)

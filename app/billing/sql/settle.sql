@@ -5,7 +5,7 @@ BEGIN
   IF r.pins ? p_price_key THEN
     RETURN r.pins -> p_price_key;
   END IF;
-  RETURN (SELECT jsonb_build_object('price', v.price_id, 'cost', v.cost_id)
+  RETURN (SELECT jsonb_build_object('price', v.price_id, 'cost', v.cost_id, 'rate', v.rate_id)
     FROM billing_versions(ARRAY[p_price_key], r.mode, r.team_id, r.effective_at) v);
 END $$;
 
@@ -26,36 +26,88 @@ BEGIN
 END $$;
 
 
--- Books one component list at the pinned rates, price side and cost side, and returns the sums.
--- A component without a rate makes a line without an amount: unknown, not 0. The tier is chosen by the whole prompt.
-CREATE OR REPLACE FUNCTION billing_lines(
-  p_entry uuid, p_quantities jsonb, p_prompt bigint, p_billed boolean, p_price uuid, p_cost uuid,
-  OUT price numeric, OUT cost numeric, OUT missing boolean
-) LANGUAGE plpgsql AS $$
-BEGIN
-  WITH q AS (
+-- What a component list costs at the pinned versions, price side and cost side, line by line. A component without a rate
+-- makes a line without an amount: unknown, not 0. The whole prompt chooses one tier for all of it; in a version with
+-- marginal tiers each component's units above a bound alone have the bound's rate. See `pricing.charge_lines`.
+CREATE OR REPLACE FUNCTION billing_priced(
+  p_quantities jsonb, p_prompt bigint, p_billed boolean, p_price uuid, p_cost uuid, p_rate uuid
+) RETURNS TABLE (
+  side text, component text, quantity bigint, unit_price numeric, per_units integer, min_prompt_tokens bigint, amount numeric
+) LANGUAGE sql STABLE AS $$
+  SELECT s.side, q.component, coalesce(c.quantity, q.quantity), c.price, c.per_units, c.bound,
+    -- Multiplied, never divided: exact to the last of 15 decimals.
+    c.price * c.quantity * billing_per(c.per_units)
+  FROM (VALUES ('price', p_price, p_billed, (SELECT t.factor FROM billing_teamrate t WHERE t.id = p_rate)),
+    ('cost', p_cost, p_cost IS NOT NULL, NULL)) AS s(side, version, wanted, factor)
+  CROSS JOIN (
     SELECT key AS component, value::bigint AS quantity FROM jsonb_each_text(p_quantities)
     UNION ALL SELECT 'request', 1
-  ), l AS (
+  ) q
+  LEFT JOIN billing_priceversion v ON v.id = s.version
+  LEFT JOIN LATERAL (
+    SELECT t.per_units, t.bound, CASE WHEN s.factor IS NULL THEN t.price ELSE billing_even(t.price * s.factor, 9) END AS price,
+      CASE WHEN v.tier_mode = 'marginal' THEN least(q.quantity, t.next) - t.bound ELSE q.quantity END AS quantity
+    FROM (
+      SELECT x.price, x.per_units, x.min_prompt_tokens AS bound,
+        coalesce(lead(x.min_prompt_tokens) OVER (ORDER BY x.min_prompt_tokens), 9223372036854775807) AS next
+      FROM billing_pricecomponent x WHERE x.version_id = s.version AND x.component = q.component
+    ) t
+    WHERE CASE WHEN v.tier_mode = 'marginal' THEN t.bound < q.quantity ELSE p_prompt >= t.bound AND p_prompt < t.next END
+  ) c ON true
+  WHERE s.wanted AND (q.component <> 'request' OR c.price IS NOT NULL)
+$$;
+
+
+DROP FUNCTION IF EXISTS billing_lines(uuid, jsonb, bigint, boolean, uuid, uuid);
+-- Books one component list and returns the sums, each in its version's currency.
+CREATE OR REPLACE FUNCTION billing_lines(
+  p_entry uuid, p_quantities jsonb, p_prompt bigint, p_billed boolean, p_price uuid, p_cost uuid, p_rate uuid,
+  OUT price numeric, OUT cost numeric, OUT missing boolean, OUT cost_missing boolean
+) LANGUAGE plpgsql AS $$
+BEGIN
+  WITH l AS (
     INSERT INTO billing_ledgerline
       (entry_id, side, component, quantity, unit_price, per_units, min_prompt_tokens, amount)
-    SELECT p_entry, s.side, q.component, q.quantity, c.price, c.per_units, c.min_prompt_tokens,
-      -- Multiplied, never divided: exact to the last of 15 decimals.
-      c.price * q.quantity * CASE c.per_units WHEN 1 THEN 1 WHEN 1000 THEN 0.001 ELSE 0.000001 END
-    FROM (VALUES ('price', p_price, p_billed), ('cost', p_cost, p_cost IS NOT NULL)) AS s(side, version, wanted)
-    CROSS JOIN q
-    LEFT JOIN LATERAL (
-      SELECT x.price, x.per_units, x.min_prompt_tokens FROM billing_pricecomponent x
-      WHERE x.version_id = s.version AND x.component = q.component AND x.min_prompt_tokens <= p_prompt
-      ORDER BY x.min_prompt_tokens DESC LIMIT 1
-    ) c ON true
-    WHERE s.wanted AND (q.component <> 'request' OR c.price IS NOT NULL)
+    SELECT p_entry, x.* FROM billing_priced(p_quantities, p_prompt, p_billed, p_price, p_cost, p_rate) x
     RETURNING side, amount
   )
   SELECT sum(amount) FILTER (WHERE side = 'price'), sum(amount) FILTER (WHERE side = 'cost'),
-    coalesce(bool_or(amount IS NULL) FILTER (WHERE side = 'price'), false)
-  INTO price, cost, missing FROM l;
+    coalesce(bool_or(amount IS NULL) FILTER (WHERE side = 'price'), false),
+    coalesce(bool_or(amount IS NULL) FILTER (WHERE side = 'cost'), false)
+  INTO price, cost, missing, cost_missing FROM l;
 END $$;
+
+
+-- A cost in the currency of the books: at the exchange rate in force, half-even to 15 decimals. Without a rate it is not
+-- known; `native` keeps what is owed in its own currency.
+CREATE OR REPLACE FUNCTION billing_exchanged(
+  p_cost numeric, p_version uuid, p_currency text, p_at timestamptz,
+  OUT cost numeric, OUT native numeric, OUT currency text, OUT exchange_id uuid
+) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  v_rate numeric;
+BEGIN
+  cost := p_cost;
+  SELECT v.currency INTO currency FROM billing_priceversion v WHERE v.id = p_version;
+  IF p_cost IS NULL OR currency = p_currency THEN
+    currency := '';
+    RETURN;
+  END IF;
+  SELECT x.id, x.rate INTO exchange_id, v_rate FROM billing_exchangerate x
+  WHERE x.currency = billing_exchanged.currency AND x.to_currency = p_currency AND x.effective_from <= p_at
+  ORDER BY x.effective_from DESC LIMIT 1;
+  native := p_cost;
+  cost := billing_even(p_cost * v_rate, 15);
+END $$;
+
+
+-- The cost version that counts for a deployment: none where it is paid by the hour, or its work would be counted twice.
+CREATE OR REPLACE FUNCTION billing_cost_pin(p_cost uuid, p_deployment uuid, p_at timestamptz) RETURNS uuid
+LANGUAGE sql STABLE AS $$
+  SELECT p_cost WHERE NOT EXISTS (
+    SELECT 1 FROM billing_priceversion v WHERE v.price_key = 'provisioned/' || p_deployment AND v.side = 'cost'
+      AND v.effective_from <= p_at AND (v.effective_to IS NULL OR v.effective_to > p_at))
+$$;
 
 
 -- Takes back what was booked for a reservation, entry by entry, so that the truth can be booked instead.
@@ -65,21 +117,22 @@ DECLARE
   e billing_ledgerentry%ROWTYPE;
   v_id uuid;
 BEGIN
-  FOR e IN SELECT * FROM billing_ledgerentry WHERE reservation_id = r.id AND kind = 'charge' LOOP
+  FOR e IN SELECT * FROM billing_ledgerentry WHERE reservation_id = r.id LOOP
     v_id := billing_uuid7();
     INSERT INTO billing_ledgerline
       (entry_id, side, component, quantity, unit_price, per_units, min_prompt_tokens, amount)
     SELECT v_id, side, component, -quantity, unit_price, per_units, min_prompt_tokens, -amount
     FROM billing_ledgerline WHERE entry_id = e.id;
     INSERT INTO billing_ledgerentry (
-      id, kind, dedupe_key, effective_at, recorded_at, currency, price, cost, price_missing, reservation_id, attempt_id,
-      price_version_id, cost_version_id, team_id, account_id, key_id, deployment_id, call_kind, price_key, model,
-      input_tokens, output_tokens, estimated, overshoot, late, recreated, supersedes_id, actor, reason
+      id, kind, dedupe_key, effective_at, recorded_at, currency, price, cost, cost_native, cost_currency, price_missing,
+      reservation_id, attempt_id, price_version_id, cost_version_id, team_rate_id, exchange_rate_id, team_id, account_id,
+      key_id, deployment_id, call_kind, price_key, model, input_tokens, output_tokens, estimated, overshoot, late, recreated,
+      supersedes_id, actor, reason
     ) VALUES (
       v_id, 'adjust', e.dedupe_key || ':reversed', e.effective_at, clock_timestamp(), e.currency, -e.price, -e.cost,
-      e.price_missing, e.reservation_id, e.attempt_id, e.price_version_id, e.cost_version_id, e.team_id, e.account_id,
-      e.key_id, e.deployment_id, e.call_kind, e.price_key, e.model, -e.input_tokens, -e.output_tokens, e.estimated,
-      false, true, e.recreated, e.id, 'billing', p_reason
+      -e.cost_native, e.cost_currency, e.price_missing, e.reservation_id, e.attempt_id, e.price_version_id,
+      e.cost_version_id, e.team_rate_id, e.exchange_rate_id, e.team_id, e.account_id, e.key_id, e.deployment_id,
+      e.call_kind, e.price_key, e.model, -e.input_tokens, -e.output_tokens, e.estimated, false, true, e.recreated, e.id, 'billing', p_reason
     );
   END LOOP;
 END $$;
@@ -98,8 +151,13 @@ DECLARE
   v_now timestamptz := clock_timestamp();
   v_deployment uuid := coalesce((a ->> 'deployment_id')::uuid, r.deployment_id);
   v_kind text := coalesce(a ->> 'kind', r.kind);
+  v_flags jsonb := coalesce(a -> 'flags', '[]');
+  v_reported numeric := a ->> 'reported_cost';
   v_written bigint;
   v_pin jsonb;
+  v_cost_version uuid;
+  v_cost_missing boolean;
+  x record;
 BEGIN
   own := v_kind = r.kind;
   price_key := coalesce(nullif(a ->> 'price_key', ''), r.price_key);
@@ -111,28 +169,44 @@ BEGIN
   overshoot := false;
   missing := false;
 
+  v_pin := billing_pin(r, price_key);
+  v_cost_version := billing_cost_pin((v_pin ->> 'cost')::uuid, v_deployment, r.effective_at);
+  used := used AND (p_billed OR v_cost_version IS NOT NULL);
+  IF used THEN
+    SELECT l.price, l.cost, l.missing, l.cost_missing INTO price, cost, missing, v_cost_missing
+    FROM billing_lines(v_entry, v_quantities, tokens_in, p_billed, (v_pin ->> 'price')::uuid, v_cost_version,
+      (v_pin ->> 'rate')::uuid) l;
+    SELECT * INTO x FROM billing_exchanged(cost, v_cost_version, r.currency, r.effective_at);
+    cost := x.cost;
+    IF v_cost_missing THEN
+      v_flags := v_flags || '"cost_incomplete"';
+    END IF;
+    -- A provider's own figure is a witness: it is never booked, and where it says otherwise somebody should look.
+    IF abs(v_reported - coalesce(x.native, cost)) > (a ->> 'tolerance')::numeric * greatest(v_reported, coalesce(x.native, cost))
+      AND a ->> 'reported_currency' = coalesce(nullif(x.currency, ''), r.currency) THEN
+      v_flags := v_flags || '"cost_disagrees"';
+    END IF;
+  END IF;
+
   INSERT INTO billing_usageattempt (
     id, created_at, reservation_id, number, outcome, billed, kind, team_id, deployment_id, price_key, requested_model,
     served_model, upstream_id, request_id, turn_id, finish_reason, finish_raw, error, source, estimated, estimate_reason,
     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, quantities, raw_usage,
-    local_input_tokens, local_output_tokens, tokenizer, ttft_ms, total_ms, flags
+    reported_cost, reported_currency, local_input_tokens, local_output_tokens, tokenizer, ttft_ms, total_ms, flags
   ) VALUES (
     v_attempt, v_now, r.id, (a ->> 'number')::integer, a ->> 'outcome', p_billed, v_kind, r.team_id, v_deployment,
     price_key, a ->> 'requested_model', a ->> 'served_model', a ->> 'upstream_id', r.request_id, r.turn_id,
     a ->> 'finish_reason', a ->> 'finish_raw', a ->> 'error', a ->> 'source', (a ->> 'estimated')::boolean,
     a ->> 'estimate_reason', tokens_in, tokens_out, coalesce((v_quantities ->> 'cache_read')::bigint, 0),
     v_written, coalesce((v_quantities ->> 'reasoning')::bigint, 0), v_quantities, nullif(a -> 'raw_usage', 'null'),
+    v_reported, CASE WHEN v_reported IS NULL THEN '' ELSE a ->> 'reported_currency' END,
     (a ->> 'local_input_tokens')::bigint, (a ->> 'local_output_tokens')::bigint, a ->> 'tokenizer',
-    (a ->> 'ttft_ms')::integer, (a ->> 'total_ms')::integer, a -> 'flags'
+    (a ->> 'ttft_ms')::integer, (a ->> 'total_ms')::integer, v_flags
   );
-
-  v_pin := billing_pin(r, price_key);
-  IF NOT used OR (NOT p_billed AND v_pin ->> 'cost' IS NULL) THEN
-    used := false;
+  IF NOT used THEN
     RETURN;
   END IF;
-  SELECT l.price, l.cost, l.missing INTO price, cost, missing
-  FROM billing_lines(v_entry, v_quantities, tokens_in, p_billed, (v_pin ->> 'price')::uuid, (v_pin ->> 'cost')::uuid) l;
+
   IF NOT p_billed THEN
     price := 0;
   END IF;
@@ -141,13 +215,15 @@ BEGIN
     OR own AND (tokens_out > r.held_output_tokens
       OR p_tokens_before + tokens_in + tokens_out > r.held_input_tokens + r.held_output_tokens));
   INSERT INTO billing_ledgerentry (
-    id, kind, dedupe_key, effective_at, recorded_at, currency, price, cost, price_missing, reservation_id, attempt_id,
-    price_version_id, cost_version_id, team_id, account_id, key_id, deployment_id, call_kind, price_key, model,
-    input_tokens, output_tokens, estimated, overshoot, late, recreated, supersedes_id, actor, reason
+    id, kind, dedupe_key, effective_at, recorded_at, currency, price, cost, cost_native, cost_currency, price_missing,
+    reservation_id, attempt_id, price_version_id, cost_version_id, team_rate_id, exchange_rate_id, team_id, account_id,
+    key_id, deployment_id, call_kind, price_key, model, input_tokens, output_tokens, estimated, overshoot, late, recreated,
+    supersedes_id, actor, reason
   ) VALUES (
-    v_entry, 'charge', r.id || ':' || (a ->> 'number'), r.effective_at, v_now, r.currency, price, cost, missing, r.id,
-    v_attempt, (v_pin ->> 'price')::uuid, (v_pin ->> 'cost')::uuid, r.team_id, r.account_id, r.key_id, v_deployment,
-    v_kind, price_key, coalesce(nullif(a ->> 'requested_model', ''), nullif(a ->> 'served_model', ''), price_key),
+    v_entry, 'charge', r.id || ':' || (a ->> 'number'), r.effective_at, v_now, r.currency, price, cost, x.native, x.currency,
+    missing, r.id, v_attempt, (v_pin ->> 'price')::uuid, v_cost_version, (v_pin ->> 'rate')::uuid, x.exchange_id, r.team_id,
+    r.account_id, r.key_id, v_deployment, v_kind, price_key,
+    coalesce(nullif(a ->> 'requested_model', ''), nullif(a ->> 'served_model', ''), price_key),
     tokens_in, tokens_out, (a ->> 'estimated')::boolean, overshoot, p_late, r.recreated, NULL, '', ''
   );
 END $$;

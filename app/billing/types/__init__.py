@@ -24,11 +24,15 @@ from app.billing.types.money import (
     SpendRow,
 )
 from app.billing.types.words import (
+    EVERYTHING,
+    HOUR,
     INPUT_COMPONENTS,
     OUTPUT_COMPONENTS,
     OUTPUT_FLOOR,
+    PROVISIONED,
     SAME_AS,
     STORED,
+    WITNESS_TOLERANCE,
     CallKind,
     EndState,
     GroupBy,
@@ -36,16 +40,21 @@ from app.billing.types.words import (
     Period,
     Scope,
     Side,
+    TierMode,
     Unit,
     UsageSource,
 )
 
 __all__ = [
+    "EVERYTHING",
+    "HOUR",
     "INPUT_COMPONENTS",
     "OUTPUT_COMPONENTS",
     "OUTPUT_FLOOR",
+    "PROVISIONED",
     "SAME_AS",
     "STORED",
+    "WITNESS_TOLERANCE",
     "Attempt",
     "Buckets",
     "CallKind",
@@ -69,6 +78,7 @@ __all__ = [
     "Side",
     "SpendFilter",
     "SpendRow",
+    "TierMode",
     "Unit",
     "UsageSource",
 ]

@@ -15,6 +15,7 @@ from app.billing.types.words import (
     EndState,
     Outcome,
     UsageSource,
+    is_exact,
     refuse_floats,
 )
 
@@ -197,6 +198,9 @@ class Attempt:
     tokenizer: str = ""
     raw_usage: Mapping[str, Any] | None = None
     """The server's usage block as received."""
+    reported_cost: Decimal | None = None
+    """What the provider says it cost, in `reported_currency`: kept as a witness, never booked."""
+    reported_currency: str = "USD"
     ttft_ms: int | None = None
     total_ms: int | None = None
     flags: tuple[str, ...] = ()
@@ -207,6 +211,9 @@ class Attempt:
         refuse_floats(self, "local_input_tokens", "local_output_tokens", "ttft_ms", "total_ms")
         if any(type(n) is not int or n < 0 for n in self.units.values()):
             raise ValueError("Attempt.units counts whole, non-negative units.")
+        cost = self.reported_cost
+        if cost is not None and not (is_exact(cost) and 0 <= cost < 10**13):
+            raise ValueError("Attempt.reported_cost is an exact amount of 0 or more.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

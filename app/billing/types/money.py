@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from app.billing.types.words import CallKind, Period, Scope, Side, Unit, is_exact, refuse_floats
+from app.billing.types.words import CallKind, Period, Scope, Side, TierMode, Unit, is_exact, refuse_floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +92,9 @@ class Price:
     mode: str = "standard"
     side: Side = "price"
     team_id: UUID | None = None
+    tier_mode: TierMode = "whole_request"
+    factor: Decimal | None = None
+    """The team's mark-up, which is in `rates` already; None: the price is general or the team's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

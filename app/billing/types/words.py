@@ -13,6 +13,7 @@ Outcome = Literal["completed", "stopped", "failed"]
 UsageSource = Literal["server_final", "server_running", "local", "none"]
 EndState = Literal["settled", "released"]
 Side = Literal["price", "cost"]
+TierMode = Literal["whole_request", "marginal"]
 GroupBy = Literal["day", "team", "person", "key", "model", "deployment", "kind"]
 
 INPUT_COMPONENTS = (
@@ -36,6 +37,17 @@ SAME_AS = {
 
 OUTPUT_FLOOR = 256
 """Output tokens below which a shrunk answer is not worth giving."""
+
+WITNESS_TOLERANCE = Decimal("0.05")
+"""Part of the greater amount by which a cost that a provider reports may differ from ours before it is flagged."""
+
+EVERYTHING = "*"
+"""Price key of a team's own price of all it has no nearer own price for."""
+
+PROVISIONED = "provisioned/"
+"""Before a deployment's id: price key of what it costs by the hour, used or not."""
+HOUR = "provisioned_hour"
+"""Component of such a cost."""
 
 
 def refuse_floats(value: object, *names: str) -> None:
