@@ -16,6 +16,7 @@ from app.chat.planning import HOLD_SECONDS
 from app.chat.runs import Runs
 from app.common.db import run_db
 from app.common.errors import PartFailed
+from app.gate import rates
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ async def beat(runs: Runs) -> None:
         await asyncio.sleep(BEAT_SECONDS)
         try:
             await beat_once(runs)
+            await rates.renew()
         except PartFailed:
             log.warning("The database does not answer: running turns could not be renewed.")
         except Error:

@@ -130,6 +130,7 @@ def plan_of(ask: Ask, estimate: Estimate) -> CallPlan:
         embedding=ask.embedding,
         query_tokens=_query_tokens(ask, estimate) if ask.embedding else 0,
         ttl_seconds=HOLD_SECONDS,
+        rated=True,
         turn_id=ask.turn_id,
         request_id=ask.request_id,
     )

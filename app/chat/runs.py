@@ -6,7 +6,7 @@ A turn is an asyncio task of its own. Requests only follow its log, so it outliv
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Self
 from uuid import UUID
@@ -16,6 +16,7 @@ from app.chat.events import TurnLog
 from app.chat.types import Failure
 from app.common.errors import Restarting
 from app.common.redis_door import Unavailable, async_redis
+from app.gate.rates import Stand
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,8 @@ class Run:
         self.kept = False
         """Whether the turn has a row."""
         self.failure: Failure | None = None
+        self.rates: Sequence[Stand] | None = None
+        """How the caller's rate limits stood when the turn was counted; None before."""
         self.input_tokens: int | None = None
         """Our count of what was sent, once it was sent."""
 

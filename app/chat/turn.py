@@ -9,6 +9,7 @@ Whatever happens, the reservation ends once, and the reader gets exactly one end
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
 
@@ -25,6 +26,7 @@ from app.common.db import run_db
 from app.common.errors import AppError
 from app.common.logs import request_id_var
 from app.gate.health import ServerResting
+from app.gate.rates import Stand
 from app.gate.routing import fallback_notice
 from app.gate.services import Admission, reserve
 from app.gate.types import CallPlan
@@ -106,12 +108,13 @@ class Turn:
     async def _reserve(self, plan: CallPlan, estimate: Estimate) -> Admission:
         """Hold the dearest this turn may cost; a turn with a conversation gets its row in the same breath."""
         self.run.reservation_id = plan.reservation_id
-        if self.ask.keep:
-            self.admission = Admission(plan, await run_db(turn_open, self.ask, estimate, plan))
-            self.run.kept = True
-        else:
-            self.admission = await reserve(plan)
+        opening = partial(turn_open, self.ask, estimate, plan) if self.ask.keep else None
+        self.admission = await reserve(plan, opening=opening, counted=self._counted)
+        self.run.kept = self.ask.keep
         return self.admission
+
+    def _counted(self, stands: Sequence[Stand]) -> None:
+        self.run.rates = stands
 
     async def _retrieve(self, admission: Admission) -> list[Passage]:
         """Passages this person may read, best first. The query's embedding is booked under this turn."""

@@ -1,7 +1,7 @@
 """The embedder that retrieval is given by setting: prefixes put, calls reserved and booked."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from app.billing.types import Payer
@@ -12,6 +12,7 @@ from app.common.db import run_db
 from app.common.errors import PartFailed
 from app.common.models import uuid7
 from app.gate.clients import lone_client
+from app.gate.rates import Stand
 from app.gate.services import Admission, embed_with, reserve
 from app.gate.types import CallPlan
 from inference_client.fair_queue import Lane
@@ -79,11 +80,18 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object, model: str |
 
 
 async def embed_plain(
-    target: Target, texts: list[str], *, payer: Payer, request_id: str = "", lane: Lane = "interactive"
+    target: Target,
+    texts: list[str],
+    *,
+    payer: Payer,
+    request_id: str = "",
+    lane: Lane = "interactive",
+    counted: Callable[[Sequence[Stand]], None] | None = None,
 ) -> Embeddings:
     """Embed texts exactly as they are, under a reservation of their own. Errors: BudgetExhausted, PartFailed, Busy.
 
-    Booking what the call used waits for a database that is away for a while.
+    `counted` makes rate limits count it and is told how they stand (then also RateLimited). Booking what the call used
+    waits for a database that is away for a while.
     """
     plan = CallPlan(
         reservation_id=uuid7(),
@@ -92,9 +100,10 @@ async def embed_plain(
         targets=(target,),
         # Half again on top: the embedder's own tokenizer is not ours.
         input_tokens=await input_tokens(target, texts) * 3 // 2 + len(texts) * 4,
+        rated=counted is not None,
         request_id=request_id,
     )
-    admission = await reserve(plan)
+    admission = await reserve(plan, counted=counted)
     try:
         return await embed_with(target, texts, role="passage", admission=admission, lane=lane)
     finally:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from app.billing import services as billing
@@ -21,6 +22,7 @@ from app.gate.attempts import chat_attempt, embedding_attempt, embedding_cut, em
 from app.gate.clients import client, server_of
 from app.gate.health import ServerResting, resting
 from app.gate.limiter import slot
+from app.gate.rates import Stand, Ticket, TooFast, admit
 from app.gate.settling import Booking, settler
 from app.gate.types import CallPlan
 from inference_client.errors import BadAuth, InferenceError, ModelMissing, Overloaded, Throttled
@@ -46,7 +48,7 @@ NARROWED_FROM = 200
 class Admission:
     """An open reservation and the calls made under it. Ends once, by `end`, whatever happened."""
 
-    def __init__(self, plan: CallPlan, held: Held) -> None:
+    def __init__(self, plan: CallPlan, held: Held, ticket: Ticket | None = None) -> None:
         self.plan = plan
         self.held = held
         self.attempts: list[Attempt] = []
@@ -55,6 +57,8 @@ class Admission:
         self.output_tokens = held.output_tokens
         """The output cap as granted: always sent upstream."""
         self.finish_reason = ""
+        self.ticket = ticket
+        """How rate limits counted it."""
         self._settled: Settled | None = None
         self._waited_s = 0.0
 
@@ -165,6 +169,8 @@ class Admission:
         if self._settled is None:
             await finished(self._book(then))
         assert self._settled is not None
+        if self.ticket is not None:
+            await finished(self.ticket.finish(self._settled.input_tokens + self._settled.output_tokens))
         return self._settled
 
     async def _book(self, then: Callable[[Settled], None] | None) -> None:
@@ -174,9 +180,35 @@ class Admission:
         self._settled = await settler().settle(Booking(settlement, then))
 
 
-async def reserve(plan: CallPlan) -> Admission:
-    """Hold the dearest this call may cost. Errors: BudgetExhausted, PriceMissing; the hold is then nowhere."""
-    return Admission(plan, await run_db(reservation_open, plan))
+async def reserve(
+    plan: CallPlan,
+    *,
+    opening: Callable[[], Held] | None = None,
+    counted: Callable[[Sequence[Stand]], None] | None = None,
+) -> Admission:
+    """Count the call, then hold the dearest it may cost; what one of the two refuses stands in neither.
+
+    `opening` holds in the caller's own way; `counted` is told how the rate limits stand, also of a refused call.
+    Errors: RateLimited, BudgetExhausted, PriceMissing, SpendingPaused.
+    """
+    ticket = await _ticket(plan, counted) if plan.rated else None
+    try:
+        return Admission(plan, await run_db(opening or partial(reservation_open, plan)), ticket)
+    except BaseException:
+        if ticket is not None:
+            await finished(ticket.give_back())
+        raise
+
+
+async def _ticket(plan: CallPlan, counted: Callable[[Sequence[Stand]], None] | None) -> Ticket | None:
+    tell = counted or (lambda _: None)
+    try:
+        ticket = await admit(plan)
+    except TooFast as exc:
+        tell(exc.stands)
+        raise
+    tell(ticket.stands if ticket else ())
+    return ticket
 
 
 def reservation_open(plan: CallPlan) -> Held:

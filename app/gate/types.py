@@ -27,5 +27,7 @@ class CallPlan:
     """At most this many tokens go to it."""
     ttl_seconds: int = 900
     """How long the hold lasts unless a pulse renews it: as long as the call may take where there is no pulse."""
+    rated: bool = False
+    """Whether rate limits count it: what people and programs ask for, not what the machine does on its own."""
     turn_id: UUID | None = None
     request_id: str = ""

@@ -187,6 +187,9 @@ LANGUAGE_CODE = "en"
 CURRENCY = env.text("CURRENCY", "EUR")
 INSTALLATION_ZONE = env.text("INSTALLATION_ZONE", "UTC")
 ALLOW_UNLIMITED_SPEND = env.flag("ALLOW_UNLIMITED_SPEND")
+RATE_KEY_REQUESTS = env.number("RATE_KEY_REQUESTS", 60_000)
+RATE_KEY_TOKENS = env.number("RATE_KEY_TOKENS", 100_000_000)
+"""A minute, of each API key without a rate limit of its own: a loop that went wild is slowed. 0 is none."""
 
 INFERENCE_URL = env.text("INFERENCE_URL")
 INFERENCE_API_KEY = env.text("INFERENCE_API_KEY")

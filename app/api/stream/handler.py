@@ -10,15 +10,18 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope
+from django.db import DatabaseError
 
 from app.accounts.selectors import Caller
 from app.api.errors import error_body, openai_error_body
 from app.api.stream import openai_chat, openai_other, precount, turns
 from app.api.stream.auth import authenticate
 from app.api.stream.http import ClientGone, MethodNotAllowed, Request, Responder
-from app.common.errors import NotFound
+from app.billing.types import Payer
+from app.common.errors import AppError, NotFound
 from app.common.logs import request_id_var
 from app.common.models import uuid7
+from app.gate import rates
 
 Handler = Callable[..., Awaitable[None]]
 
@@ -79,16 +82,31 @@ async def handle(
     request_id_var.set(request_id)
     request, respond = Request(scope, receive, request_id), Responder(send, request_id)
     handler, ids = found
+    caller: Caller | None = None
+    in_openai_shape = request.path.startswith("/v1/")
     try:
         caller = await authenticate(request)
+        if in_openai_shape and request.method == "GET":
+            respond.extra = await _rate_headers(caller)
         await handler(request, respond, caller, *ids)
     except ClientGone:
         return
     except Exception as exc:
         if respond.started:
             raise
+        if in_openai_shape and caller is not None and not respond.extra:
+            respond.extra = await _rate_headers(caller)
         shape: Callable[..., tuple[int, dict[str, Any], dict[str, str]]]
-        shape = openai_error_body if request.path.startswith("/v1/") else error_body
+        shape = openai_error_body if in_openai_shape else error_body
         status, body, headers = shape(exc, request_id)
         headers.pop("x-request-id", None)
         await respond.json(status, body, headers)
+
+
+async def _rate_headers(caller: Caller) -> dict[str, str]:
+    """How the caller's rate limits stand. Nothing where that cannot be found out: the answer matters more."""
+    payer = Payer(team_id=caller.default_team_id, account_id=caller.account_id, key_id=caller.key_id)
+    try:
+        return rates.headers(await rates.peek(payer))
+    except (AppError, DatabaseError):
+        return {}

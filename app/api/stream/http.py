@@ -93,11 +93,16 @@ class Responder:
         self._send = send
         self._request_id = request_id
         self.started = False
+        self.extra: dict[str, str] = {}
+        """Headers that this answer carries whatever it turns out to be."""
 
     async def _start(self, status: int, headers: Mapping[str, str]) -> None:
         self.started = True
         rows = [*_HEADERS, (b"x-request-id", self._request_id.encode())]
-        rows += [(k.lower().encode("latin-1"), v.encode("latin-1")) for k, v in headers.items()]
+        rows += [
+            (k.lower().encode("latin-1"), v.encode("latin-1"))
+            for k, v in (self.extra | dict(headers)).items()
+        ]
         await self._send(
             {"type": "http.response.start", "status": status, "headers": rows, "trailers": False}
         )

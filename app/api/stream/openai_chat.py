@@ -20,6 +20,7 @@ from app.chat.types import Ask
 from app.common.db import run_db
 from app.common.errors import InvalidInput
 from app.common.models import uuid7
+from app.gate.rates import headers as rate_headers
 
 _FINISH = {"stopped": "stop", "interrupted": "stop"}
 
@@ -41,6 +42,7 @@ async def chat_completions(request: Request, respond: Responder, caller: Caller)
         else:
             await _whole(respond, run, ask, headers)
     finally:
+        _rated(respond, run)
         leaving.cancel()
         # However this request ends, nobody else reads the answer; a turn that has ended does not mind.
         run.signal.stop("stopped")
@@ -148,7 +150,13 @@ async def _whole(respond: Responder, run: Run, ask: Ask, headers: Mapping[str, s
         "usage": answer.usage_block(),
         "tessera": answer.own(),
     }
+    _rated(respond, run)
     await respond.json(200, body, headers)
+
+
+def _rated(respond: Responder, run: Run) -> None:
+    """Say how the rate limits stood when this call was counted, whether it is answered or refused."""
+    respond.extra |= rate_headers(run.rates or ())
 
 
 def _join_tool(tools: dict[int, dict[str, Any]], piece: Mapping[str, Any]) -> None:
@@ -180,6 +188,7 @@ async def _stream(
                 if event.name == "done":
                     out += chunk.last(answer)
         if out and not respond.started:
+            _rated(respond, run)
             await respond.stream(headers)
         if out:
             await respond.write(b"".join(out))

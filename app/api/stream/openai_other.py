@@ -1,7 +1,7 @@
 """`GET /v1/models`, `GET /v1/models/{id}` and `POST /v1/embeddings`."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from app.chat.asking import embedding_named, models_for
 from app.common.db import run_db
 from app.common.errors import InvalidInput, NotFound
 from app.gate.embedding import embed_plain
+from app.gate.rates import Stand
+from app.gate.rates import headers as rate_headers
 from inference_client.tokens import counter
 
 
@@ -59,7 +61,11 @@ async def embeddings(request: Request, respond: Responder, caller: Caller) -> No
         user_id=caller.user_id,
         key_id=caller.key_id,
     )
-    answer = await embed_plain(target, texts, payer=payer, request_id=request.id)
+
+    def counted(stands: Sequence[Stand]) -> None:
+        respond.extra |= rate_headers(stands)
+
+    answer = await embed_plain(target, texts, payer=payer, request_id=request.id, counted=counted)
     data = [
         {"object": "embedding", "index": i, "embedding": _vector(v, form)}
         for i, v in enumerate(answer.vectors)

@@ -3,6 +3,7 @@
 from app.billing.models.asking import BudgetAlert, LimitRequest, Pause
 from app.billing.models.budgets import Budget, BudgetWindow
 from app.billing.models.credit import CreditMovement
+from app.billing.models.haste import RateLimit
 from app.billing.models.ledger import LedgerEntry, LedgerLine
 from app.billing.models.outbox import Delivery, Webhook
 from app.billing.models.prices import PriceComponent, PriceVersion
@@ -23,6 +24,7 @@ __all__ = [
     "Pause",
     "PriceComponent",
     "PriceVersion",
+    "RateLimit",
     "Reservation",
     "ReservationLine",
     "TeamRate",

@@ -23,6 +23,7 @@ from app.billing.types.money import (
     SpendFilter,
     SpendRow,
 )
+from app.billing.types.rates import RateRule
 from app.billing.types.words import (
     EVERYTHING,
     HOUR,
@@ -72,6 +73,7 @@ __all__ = [
     "Period",
     "Price",
     "Rate",
+    "RateRule",
     "Scope",
     "Settled",
     "Settlement",
