@@ -9,12 +9,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import orjson
-
 from inference_client.adapters.counts import count_read, count_request
 from inference_client.adapters.kind import Counting, Kind
 from inference_client.adapters.kinds import adapter_for, kind_of
-from inference_client.adapters.requests import has_picture, plain
+from inference_client.adapters.requests import has_picture
 from inference_client.adapters.wire import WireRequest
 from inference_client.errors import (
     ContentBlocked,
@@ -24,17 +22,17 @@ from inference_client.errors import (
     Unsupported,
 )
 from inference_client.images import picture_tokens, request_fitted, rule_of
-from inference_client.learned import Learned
+from inference_client.learned import UNLEARNED, Learned
+from inference_client.meter import Meter, request_facts
 from inference_client.outgoing import Outgoing, answer_of
 from inference_client.pool import Pool
-from inference_client.tokens import MESSAGE_OVERHEAD, REPLY_OVERHEAD, TokenCounter, counter_for
+from inference_client.tokens import TokenCounter, counter_for
 from inference_client.types import ChatRequest, ImagePart, Server
 
 Source: TypeAlias = Literal["server", "local"]
 _OF_THE_REQUEST = (InvalidRequest, ContextTooLong, ContentBlocked, Unsupported)
 """Refusals that tell nothing of the server: the next prompt is asked again."""
-_OWN_PCT = 3.0
-"""What the frame around messages may differ by where the tokenizer is the model's own."""
+_TOOLS_PCT = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +55,23 @@ class Counted:
 class ServerCounter:
     """Asks servers for counts. One per event loop; close it with `aclose`."""
 
-    def __init__(self, *, limit_s: float = 1.0, remembered: int = 512, rest_s: float = 30.0) -> None:
-        """`limit_s` for one count, `remembered` prompts (their hashes), `rest_s` after a server failed."""
+    def __init__(
+        self,
+        *,
+        limit_s: float = 1.0,
+        remembered: int = 512,
+        rest_s: float = 30.0,
+        known: "OrderedDict[bytes, int] | None" = None,
+    ) -> None:
+        """`limit_s` for one count, `remembered` prompts (their hashes), `rest_s` after a server failed.
+
+        `known` is a memory that outlives this counter, and that counters of other loops may share.
+        """
         self._pool = Pool()
         self._limit_s = limit_s
         self._remembered = remembered
         self._rest_s = rest_s
-        self._known: OrderedDict[bytes, int] = OrderedDict()
+        self._known: OrderedDict[bytes, int] = OrderedDict() if known is None else known
         self._resting: dict[tuple[str, str], float] = {}
 
     async def count(
@@ -72,22 +80,31 @@ class ServerCounter:
         request: ChatRequest,
         *,
         local: TokenCounter | None = None,
-        learned: Learned | None = None,
+        learned: Learned = UNLEARNED,
     ) -> Counted:
         """The length of the prompt of `request`; never raises for what a server does.
 
         `local` and `learned` are for when the server cannot say. Raises InvalidRequest for unreadable pictures.
         """
+        found = await self.asked(server, request)
+        if found is None:
+            meter = Meter(local or counter_for(request.model), request.model, learned)
+            return await asyncio.to_thread(counted_here, request, kind_of(server.kind), meter)
+        return found
+
+    async def asked(self, server: Server, request: ChatRequest) -> Counted | None:
+        """The server's own figure, or None where it has none to give now. Raises as `count` does."""
         kind = kind_of(server.kind)
         found = await self._asked(server, kind, request)
-        if found is None:
-            counter = local or counter_for(request.model)
-            return await asyncio.to_thread(counted_here, request, kind, counter, learned or Learned())
-        assert kind.counts is not None
-        pictures = _pictures(request, kind) if kind.counts.text_only else 0
-        total = found + pictures
-        error = kind.counts.error_pct + (100.0 * pictures / total if pictures else 0.0)
-        return Counted(input_tokens=total, error_pct=error, source="server", counter=kind.name)
+        return None if found is None else _told(kind, request, found)
+
+    def remembered(self, server: Server, request: ChatRequest) -> Counted | None:
+        """What the server said of this very prompt before; nobody is asked. None for prompts with pictures."""
+        kind = kind_of(server.kind)
+        if kind.counts is None or any(map(has_picture, request.messages)):
+            return None
+        found = self._known.get(_key(count_request(adapter_for(kind), server, kind, request)))
+        return None if found is None else _told(kind, request, found)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -102,20 +119,21 @@ class ServerCounter:
         try:
             wire = await _question(server, kind, kind.counts, request)
             key = _key(wire)
-            if key not in self._known:
+            if (told := self._known.get(key)) is None:
                 transport = self._pool.transport(server, kind)
                 async with asyncio.timeout(self._limit_s):
                     ready = await Outgoing(wire).ready(transport, self._limit_s)
-                    self._known[key] = count_read(await answer_of(transport, ready, self._limit_s))
+                    told = count_read(await answer_of(transport, ready, self._limit_s))
         except _OF_THE_REQUEST:
             return None
         except (InferenceError, TimeoutError):
             self._resting[place] = now + self._rest_s
             return None
+        self._known[key] = told
         self._known.move_to_end(key)
         while len(self._known) > self._remembered:
             self._known.popitem(last=False)
-        return self._known[key]
+        return told
 
 
 async def _question(server: Server, kind: Kind, way: Counting, request: ChatRequest) -> WireRequest:
@@ -128,32 +146,28 @@ async def _question(server: Server, kind: Kind, way: Counting, request: ChatRequ
     )
 
 
-def counted_here(request: ChatRequest, kind: Kind, counter: TokenCounter, learned: Learned) -> Counted:
+def _told(kind: Kind, request: ChatRequest, found: int) -> Counted:
+    assert kind.counts is not None
+    pictures = _pictures(request, kind) if kind.counts.text_only else 0
+    total = found + pictures
+    error = kind.counts.error_pct + (100.0 * pictures / total if pictures else 0.0)
+    return Counted(input_tokens=total, error_pct=error, source="server", counter=kind.name)
+
+
+def counted_here(request: ChatRequest, kind: Kind, meter: Meter) -> Counted:
     """The prompt counted on our side: text, tools, pictures and the frame that a template puts around messages.
 
     Raises InvalidRequest for pictures that cannot be read, Unsupported for pictures where none are taken.
     """
-    pictures = _pictures(request, kind)
-    text = prompt_tokens(request, counter)
-    exact = counter.exact_for(request.model)
-    if learned.n or not exact:
-        return Counted(
-            input_tokens=learned.expected(text) + pictures,
-            error_pct=learned.error_pct,
-            source="local",
-            counter=counter.name,
-        )
-    return Counted(input_tokens=text + pictures, error_pct=_OWN_PCT, source="local", counter=counter.name)
-
-
-def prompt_tokens(request: ChatRequest, counter: TokenCounter) -> int:
-    """Tokens of everything in `request` that is text, with the frame around it. This is what `Learned` learns from."""
-    total = REPLY_OVERHEAD
-    for message in request.messages:
-        total += MESSAGE_OVERHEAD + counter.count(plain(message))
-        total += sum(counter.count(call.name) + counter.count(call.arguments) for call in message.tool_calls)
-    tools = request.tools or ()
-    return total + sum(counter.count(orjson.dumps(tool, default=dict).decode()) for tool in tools)
+    pictures, facts = _pictures(request, kind), request_facts(request, meter.facts)
+    # How a server writes tools into the prompt, nobody publishes.
+    error = max(meter.error_pct(facts), _TOOLS_PCT if request.tools else 0.0)
+    return Counted(
+        input_tokens=meter.expected(facts) + pictures,
+        error_pct=error,
+        source="local",
+        counter=meter.counter.name,
+    )
 
 
 def _pictures(request: ChatRequest, kind: Kind) -> int:

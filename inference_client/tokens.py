@@ -23,9 +23,6 @@ TOKENIZERS = ("o200k_base", "cl100k_base")
 DEFAULT = "o200k_base"
 _O200K = ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "gpt-oss", "o1", "o3", "o4", "chatgpt-4o")
 _CL100K = ("gpt-4", "gpt-3.5", "gpt-35", "text-embedding-3", "text-embedding-ada-002")
-MESSAGE_OVERHEAD = 4
-"""Tokens a chat template adds around a message, as a rule; what is right for one model is off for another."""
-REPLY_OVERHEAD = 3
 _SLICE = 100_000
 """Characters counted at once: tiktoken panics on a very long run of spaces. A cut may cost a token."""
 

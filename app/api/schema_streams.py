@@ -139,6 +139,7 @@ STREAM_PATHS: Mapping[str, Any] = {
                 "200": _json(
                     _object(
                         tokenizer=_TEXT,
+                        counted_by=_choice("tessera", "server"),
                         accuracy=_object(kind=_choice("exact", "estimated"), error_pct={"type": "integer"}),
                         input_tokens=_ANY,
                         max_output_tokens={"type": "integer"},

@@ -133,6 +133,9 @@ def attempt_payload(attempt: Attempt) -> Json:
         "tokenizer": attempt.tokenizer[:60],
         "ttft_ms": attempt.ttft_ms,
         "total_ms": attempt.total_ms,
+        "queue_ms": attempt.queue_ms,
+        "itl_ms": attempt.itl_ms,
+        "prompt_facts": attempt.prompt_facts,
         "flags": attempt.flags,
     }
 

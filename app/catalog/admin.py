@@ -14,11 +14,12 @@ from app.accounts.models import Level
 from app.catalog.models import CAPABILITIES, Backend, Deployment, ModelRoute
 from app.catalog.probing import address_clean, on_premises
 from app.catalog.services import clearance_lower, kind_leaves, route_problem
+from app.catalog.tokenizers import tokenizer
 from app.common.admin_site import RowAdmin, RowForm, StaffOnly
 from app.common.errors import InvalidInput
 from inference_client.adapters.kind import Kind
 from inference_client.adapters.kinds import KINDS, kind_of
-from inference_client.tokens import counter
+from inference_client.tokens import TokenizerFileError
 
 _WHERE = (
     ("", "as its address and kind say"),
@@ -152,15 +153,17 @@ class DeploymentForm(RowForm[Deployment]):
             "slots": "Calls at once; more wait in line.",
             "priority": "The highest is tried first, and the first of all is what a new conversation uses.",
             "parameters_b": "Billions of parameters, for routes that want the smallest model that will do.",
-            "tokenizer": "Counts before the call; after it the server's own count is booked.",
+            "tokenizer": "Counts before the call where the server cannot: o200k_base, cl100k_base, or file: and the "
+            "name of the model's own tokenizer.json in TOKENIZERS_DIR. After it the server's own count is booked.",
         }
 
     def clean_tokenizer(self) -> str:
         """One that can count."""
         name = str(self.cleaned_data["tokenizer"])
         try:
-            return counter(name).name
-        except LookupError as exc:
+            tokenizer(name)
+            return name
+        except (LookupError, TokenizerFileError) as exc:
             raise forms.ValidationError(str(exc)) from exc
 
 

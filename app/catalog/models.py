@@ -62,7 +62,7 @@ class Deployment(BaseModel):
     max_output_tokens = models.PositiveIntegerField(default=1024)
     clearance = models.CharField(max_length=10, choices=Level, default=Level.PRIVATE)
     """The highest privacy level it may see."""
-    tokenizer = models.CharField(max_length=40, default="o200k_base")
+    tokenizer = models.CharField(max_length=60, default="o200k_base")
     abort_stops_billing = models.BooleanField(default=True)
     slots = models.PositiveIntegerField(default=8)
     enabled = models.BooleanField(default=True)
@@ -104,3 +104,45 @@ class ModelRoute(BaseModel):
 
     def __str__(self) -> str:
         return self.name
+
+
+class TokenFit(models.Model):
+    """How one deployment's server counts beside our tokenizer, learned from its last calls; see `learned.py`.
+
+    Written off the hot path by one task, read by every process with the deployment itself.
+    """
+
+    deployment = models.OneToOneField(
+        Deployment, on_delete=models.CASCADE, primary_key=True, related_name="token_fit"
+    )
+    tokenizer = models.CharField(max_length=60)
+    """Which of ours it was learned against; another one starts anew."""
+    learned = models.JSONField(default=dict)
+    last_call_at = models.DateTimeField(null=True)
+    """The newest call that was looked at."""
+    short_at = models.DateTimeField(null=True, blank=True)
+    """When the server last said that it read fewer tokens than were sent: it may cut prompts in silence."""
+    short_sent = models.PositiveIntegerField(null=True, blank=True)
+    """Tokens sent then, by our count."""
+    short_read = models.PositiveIntegerField(null=True, blank=True)
+    """And what the server said."""
+
+    def __str__(self) -> str:
+        return f"{self.tokenizer} for {self.deployment_id}"
+
+
+class LoadSample(models.Model):
+    """What one server told of its load at one moment, under the names of `inference_client.metrics`."""
+
+    id = models.BigAutoField(primary_key=True)
+    backend = models.ForeignKey(Backend, on_delete=models.CASCADE, related_name="samples", db_index=False)
+    taken_at = models.DateTimeField()
+    figures = models.JSONField(default=dict)
+    problem = models.CharField(max_length=300, blank=True)
+    """Why there are none; empty when there are."""
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["backend", "taken_at"], name="catalog_sample_backend"),
+            models.Index(fields=["taken_at"], name="catalog_sample_age"),
+        )

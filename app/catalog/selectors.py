@@ -7,8 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from app.accounts.models import Level
-from app.catalog.models import Deployment, ModelRoute
+from app.catalog.models import Deployment, ModelRoute, TokenFit
 from app.common.errors import NotFound
+from inference_client.learned import UNLEARNED, Learned, learned_read
 from inference_client.routing import Rule, Rules
 
 _RANK = {level.value: rank for rank, level in enumerate(Level)}
@@ -41,6 +42,8 @@ class Target:
     parameters_b: Decimal | None = None
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What the server's kind wants to know beside its address and key."""
+    learned: Learned = field(default=UNLEARNED, compare=False)
+    """How this server counts beside our tokenizer."""
 
     @property
     def name(self) -> str:
@@ -61,7 +64,7 @@ def targets(purpose: str) -> list[Target]:
     """Enabled deployments of a purpose, the preferred first."""
     rows = (
         Deployment.objects.filter(purpose=purpose, enabled=True, backend__enabled=True)
-        .select_related("backend")
+        .select_related("backend", "token_fit")
         .order_by("-priority", "id")
     )
     return [_target(row) for row in rows]
@@ -118,4 +121,10 @@ def _target(row: Deployment) -> Target:
         capabilities=frozenset(row.capabilities),
         parameters_b=row.parameters_b,
         options=row.backend.options,
+        learned=_learned(row),
     )
+
+
+def _learned(row: Deployment) -> Learned:
+    fit: TokenFit | None = getattr(row, "token_fit", None)
+    return learned_read(fit.learned) if fit is not None and fit.tokenizer == row.tokenizer else UNLEARNED

@@ -1,16 +1,18 @@
 """Writes to servers and their models."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.db import transaction
 
 from app.accounts.models import Level
-from app.catalog.models import Backend, Deployment, ModelRoute
+from app.catalog.models import Backend, Deployment, ModelRoute, TokenFit
 from app.catalog.probing import on_premises
 from app.common.errors import InvalidInput
 from inference_client.adapters.kinds import Kind, kind_of
+from inference_client.learned import Learned
 from inference_client.types import ModelFacts
 
 OUTPUT_TOKENS = 1024
@@ -176,3 +178,24 @@ def route_problem(name: str, models: Sequence[str], successor: str) -> tuple[str
     if successor and successor not in known | routes:
         return "successor", f"There is no model or route {successor}."
     return None
+
+
+def token_fit_get(deployment: Deployment) -> TokenFit:
+    """What is known of how a deployment counts; a row that is not saved where nothing is."""
+    return TokenFit.objects.filter(deployment=deployment).first() or TokenFit(deployment=deployment)
+
+
+def token_fit_put(
+    *,
+    deployment: Deployment,
+    learned: Learned,
+    last_call_at: datetime | None,
+    short: tuple[datetime, int, int] | None = None,
+) -> TokenFit:
+    """Store what calls taught; `short` is (when, tokens sent, tokens read) of the last prompt that was cut."""
+    row = token_fit_get(deployment)
+    row.tokenizer, row.learned, row.last_call_at = deployment.tokenizer, learned.as_json(), last_call_at
+    if short is not None:
+        row.short_at, row.short_sent, row.short_read = short
+    row.save()
+    return row

@@ -1,75 +1,98 @@
 """From an `Ask` to what is counted and held: the pre-count and the plan of the call."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from hashlib import blake2b
+from typing import Any
 
 import orjson
 
 from app.billing.types import Payer
 from app.catalog.selectors import Target
 from app.chat import checks, precount
-from app.chat.precount import Accuracy, ContextTooLong, Estimate
-from app.chat.prompting import last_user, system_of, words_of
+from app.chat.precount import Accuracy, ContextTooLong, Estimate, accuracy_within
+from app.chat.prompting import history_of, last_user, outgoing, system_of, words_of
 from app.chat.types import Ask
 from app.common.models import uuid7
+from app.gate.counting import messages_pictures, meter_of, prompt_asked, prompt_remembered, text_facts
 from app.gate.types import CallPlan
-from inference_client.tokens import counter
+from inference_client.adapters.kinds import kind_of
+from inference_client.counting import Counted
+from inference_client.images import rule_of
+from inference_client.learned import MESSAGE_OVERHEAD, Facts, joined
+from inference_client.meter import Meter
+from inference_client.types import Message
+from retrieval.types import Prompt, PromptMessage
 
-EXACT = Accuracy("exact", 0)
-ESTIMATED = Accuracy("estimated", 15)
-"""tiktoken against tokenizers of other families on English prose; drift per model is stored with each call."""
-
+_MESSAGE = Facts(messages=1)
 
 HOLD_SECONDS = 60
 """A turn's hold outlives its process by no more than this: the pulse renews it every few seconds."""
-_SHORT = 400
-"""Characters that are counted faster than looked up."""
 _LONG = 20_000
 """Characters whose counting would hold up everybody else's stream for some milliseconds."""
-_MOST_KNOWN = 8192
+_TOOLS_PCT = 3.0
+"""How a server writes tools and schemas into a prompt, nobody publishes."""
+_LOOSE_PCT = 20.0
+"""Of pictures counted by a rule that is not the maker's own."""
+_SAMPLE = 4
+"""Of so many of the newest texts is looked at which script they are in."""
 
-_known: dict[tuple[str, bytes], int] = {}
+
+async def counted(ask: Ask) -> tuple[Ask, Estimate]:
+    """The pre-count for a page: with the server's own figure, where it has one and gives it in time."""
+    return await _told(ask, prompt_asked)
 
 
-def _counted(tokenizer: str, text: str) -> int:
-    """History is counted once, not again at every turn. Remembered by hash: nobody's words stay in memory for it."""
-    if len(text) <= _SHORT:
-        return counter(tokenizer).count(text)
-    key = (tokenizer, blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
-    found = _known.get(key)
+async def counted_at_once(ask: Ask) -> tuple[Ask, Estimate]:
+    """The pre-count for a turn, which waits for nobody: with what the server said of this very prompt before."""
+
+    if ask.messages is not None:
+        # Nobody asks beforehand what a `/v1` call would take.
+        return await fitted_aside(ask)
+
+    async def remembered(*prompt: Any) -> Counted | None:
+        return prompt_remembered(*prompt)
+
+    return await _told(ask, remembered)
+
+
+async def _told(ask: Ask, tell: Callable[..., Awaitable[Counted | None]]) -> tuple[Ask, Estimate]:
+    ask, estimate = await fitted_aside(ask)
+    found = await tell(ask.targets[0], spoken(ask, estimate), ask.options.as_request())
     if found is None:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        found = _known[key] = counter(tokenizer).count(text)
-    return found
+        return ask, estimate
+    told = estimate.told(found.input_tokens, error_pct=found.error_pct)
+    if told.fits(ask.targets[0].context_window):
+        return ask, told
+    # It takes more than was thought: plan once more with what was learnt of this very prompt.
+    return await fitted_aside(ask, scale=found.input_tokens / max(1, estimate.known))
 
 
-def accuracy_of(target: Target) -> Accuracy:
-    """Exact where the tokenizer is the model's own."""
-    return EXACT if counter(target.tokenizer).exact_for(target.upstream_model) else ESTIMATED
-
-
-async def fitted_aside(ask: Ask) -> tuple[Ask, Estimate]:
+async def fitted_aside(ask: Ask, *, scale: float = 1.0) -> tuple[Ask, Estimate]:
     """`fitted` for the event loop: long texts are counted in a thread."""
     size = len(ask.question) + sum(len(pair.question) + len(pair.answer) for pair in ask.history)
     size += sum(len(words_of(message)) for message in ask.messages or ())
-    return fitted(ask) if size <= _LONG else await asyncio.to_thread(fitted, ask)
+    pictures = any(not isinstance(message.content, str) for message in ask.messages or ())
+    if size <= _LONG and not pictures:
+        return fitted(ask, scale=scale)
+    return await asyncio.to_thread(lambda: fitted(ask, scale=scale))
 
 
-def fitted(ask: Ask) -> tuple[Ask, Estimate]:
+def fitted(ask: Ask, *, scale: float = 1.0) -> tuple[Ask, Estimate]:
     """The pre-count, and the ask with those deployments only whose windows hold what was counted.
+
+    `scale` is what our count of this prompt is known to be off by.
 
     When the first choice's window is too small, the route is asked again with the count. Errors: ContextTooLong.
     """
     try:
-        estimate = estimate_of(ask)
+        estimate = estimate_of(ask, scale=scale)
     except ContextTooLong as exc:
         needed = exc.detail["input_tokens"]
         route = ask.route.refitted(input_tokens=needed) if ask.route else None
         if route is None or not route.targets or not _larger(route.targets[0], ask.targets[0]):
             raise
-        return fitted(replace(ask, route=route, targets=route.targets))
+        return fitted(replace(ask, route=route, targets=route.targets), scale=scale)
     first, *others = ask.targets
     whole = estimate.held_input + estimate.max_output_tokens
     return replace(ask, targets=(first, *(t for t in others if _holds(t, whole)))), estimate
@@ -83,28 +106,55 @@ def _holds(target: Target, tokens: int) -> bool:
     return target.context_window is None or target.context_window >= tokens
 
 
-def estimate_of(ask: Ask) -> Estimate:
+def estimate_of(ask: Ask, *, scale: float = 1.0) -> Estimate:
     """The pre-count of this turn over its first-choice deployment. Errors: ContextTooLong, InvalidInput."""
     checks.check_length(ask.question)
     target = ask.targets[0]
+    meter = meter_of(target)
 
     def count(text: str) -> int:
-        return _counted(target.tokenizer, text)
+        facts = joined((_MESSAGE, text_facts(target.tokenizer, text)))
+        return max(0, round(scale * meter.expected(facts)) - MESSAGE_OVERHEAD)
 
+    pictures = messages_pictures(target, ask.messages or ())
     return precount.estimate(
         count=count,
         tokenizer=target.tokenizer,
-        accuracy=accuracy_of(target),
+        accuracy=_accuracy(ask, meter, has_pictures=bool(pictures)),
         window=target.context_window,
         output_cap=target.max_output_tokens,
         output_wanted=ask.max_output_tokens,
         system=system_of(ask),
         given=_given(ask, count),
+        attachments=pictures,
+        reply=meter.expected(Facts(prompts=1)),
         history=ask.history,
         question=ask.question,
         searches=bool(ask.collections),
         retrieved_p50=ask.retrieved_p50,
     )
+
+
+def spoken(ask: Ask, estimate: Estimate) -> tuple[Message, ...]:
+    """The messages of this turn as far as they are known before the search."""
+    system = system_of(ask)
+    head = (PromptMessage("system", system),) if system else ()
+    history = history_of(ask, kept=estimate.history_kept)
+    last = PromptMessage("user", ask.question)
+    return outgoing(ask, Prompt((*head, *history, last), (), 0, ()))
+
+
+def _accuracy(ask: Ask, meter: Meter, *, has_pictures: bool) -> Accuracy:
+    """The band of the newest texts, and of what goes along with them."""
+    texts = [text for pair in ask.history[-_SAMPLE:] for text in (pair.question, pair.answer)]
+    texts += [words_of(message) for message in (ask.messages or ())[-_SAMPLE:]]
+    facts = joined([text_facts(meter.counter.name, text) for text in (*texts, ask.question)])
+    pct = meter.error_pct(facts)
+    if ask.options.tools or ask.options.response_format:
+        pct = max(pct, _TOOLS_PCT)
+    if has_pictures and not rule_of(kind_of(ask.targets[0].kind)).exact:
+        pct = max(pct, _LOOSE_PCT)
+    return accuracy_within(pct)
 
 
 def _given(ask: Ask, count: precount.Count) -> int:

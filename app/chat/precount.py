@@ -5,14 +5,12 @@ The same function serves the composer's meter, the reservation and the stitching
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.common.errors import AppError
+from inference_client.learned import MESSAGE_OVERHEAD, REPLY_OVERHEAD
 
-MESSAGE_OVERHEAD = 4
-"""Tokens that a chat template adds around each message (role marks); measured 3 to 5 on open chat models."""
-REPLY_OVERHEAD = 3
 DEFAULT_OUTPUT_TOKENS = 512
 SMALLEST_OUTPUT_TOKENS = 64
 DEFAULT_PASSAGE_BUDGET = 1600
@@ -52,6 +50,11 @@ class Accuracy:
         return 1 + self.error_pct / 100
 
 
+def accuracy_within(error_pct: float) -> Accuracy:
+    """Whole percents, upward: a band is not promised narrower than it is."""
+    return Accuracy("estimated" if error_pct else "exact", math.ceil(error_pct))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Input tokens by part, and what they leave for the answer."""
@@ -69,24 +72,55 @@ class Estimate:
     retrieved_expected: int
     retrieved_max: int
     attachments: int = 0
+    passages: Accuracy
+    """How far the count of passages may be off: they are always counted here."""
+    budget: int
+    """What stitching may use, by `count`."""
     max_output_tokens: int
     history_kept: int
     """How many of the newest pairs go along."""
+    counted_by: str = "tessera"
+    """Or `server`, whose own count it is."""
     left_out: tuple[str, ...] = ()
     notices: tuple[dict[str, Any], ...] = ()
 
     @property
+    def known(self) -> int:
+        """All that is known before the search."""
+        return self.system + self.history + self.attachments + self.draft
+
+    @property
     def total_expected(self) -> int:
-        return self.system + self.history + self.attachments + self.draft + self.retrieved_expected
+        return self.known + self.retrieved_expected
 
     @property
     def total_max(self) -> int:
-        return self.system + self.history + self.attachments + self.draft + self.retrieved_max
+        return self.known + self.retrieved_max
 
     @property
     def held_input(self) -> int:
-        """What a reservation holds for input: the maximum with the counter's error on top."""
-        return math.ceil(self.total_max * self.accuracy.factor)
+        """What a reservation holds for input: the maximum with the counters' errors on top."""
+        return math.ceil(self.known * self.accuracy.factor + self.retrieved_max * self.passages.factor - 1e-6)
+
+    def fits(self, window: int | None) -> bool:
+        """Whether all of it and the answer go into `window` tokens; an unknown window holds anything."""
+        return window is None or self.held_input + self.max_output_tokens <= window
+
+    def told(self, tokens: int, *, error_pct: float) -> "Estimate":
+        """The same plan with the server's own count of all that is known; the parts share it as they did."""
+        share = tokens / max(1, self.known)
+        system, history, attachments = (
+            math.floor(part * share) for part in (self.system, self.history, self.attachments)
+        )
+        return replace(
+            self,
+            system=system,
+            history=history,
+            attachments=attachments,
+            draft=max(0, tokens - system - history - attachments),
+            accuracy=accuracy_within(error_pct),
+            counted_by="server",
+        )
 
     def held_for(self, stitched: int) -> int:
         """The same once the prompt is built, of `stitched` tokens besides what was given."""
@@ -96,6 +130,7 @@ class Estimate:
         """As `precount/` and the `turn` event show it."""
         return {
             "tokenizer": self.tokenizer,
+            "counted_by": self.counted_by,
             "accuracy": {"kind": self.accuracy.kind, "error_pct": self.accuracy.error_pct},
             "input_tokens": {
                 "system": self.system,
@@ -125,6 +160,8 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
     output_wanted: int | None,
     system: str,
     given: int = 0,
+    attachments: int = 0,
+    reply: int = REPLY_OVERHEAD,
     history: Sequence[Pair],
     question: str,
     searches: bool,
@@ -135,12 +172,12 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
     Errors: ContextTooLong with both numbers when the question alone leaves no room for an answer.
     """
     fixed = given + (message_tokens(count, system) if system else 0)
-    draft = message_tokens(count, question) + REPLY_OVERHEAD
+    draft = message_tokens(count, question) + reply
     output = min(output_cap, output_wanted or DEFAULT_OUTPUT_TOKENS)
-    free = None if window is None else math.floor(window / accuracy.factor) - fixed - draft
+    free = None if window is None else math.floor(window / accuracy.factor) - fixed - attachments - draft
     notices: list[dict[str, Any]] = []
     if free is not None:
-        free, output = _room_for_answer(free, output, window or 0, fixed + draft, notices)
+        free, output = _room_for_answer(free, output, window or 0, fixed + attachments + draft, notices)
     passages = _passage_budget(free, window) if searches else 0
     left = None if free is None else free - passages
     kept, spent = _fit_history(count, history, left)
@@ -159,10 +196,13 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
         tokenizer=tokenizer,
         count=count,
         accuracy=accuracy,
+        passages=accuracy,
+        budget=fixed - given + spent + draft + passages - (reply - REPLY_OVERHEAD),
         system=fixed,
         given=given,
         history=spent,
         draft=draft,
+        attachments=attachments,
         retrieved_expected=min(passages, retrieved_p50 if retrieved_p50 is not None else passages),
         retrieved_max=passages,
         max_output_tokens=output,

@@ -2,26 +2,28 @@
 
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
+from app.billing.attempts import first_token_times
 from app.billing.pricing import dearest as dearest_tiers
 from app.billing.pricing import for_display, hold_amount
 from app.billing.selectors import limits_remaining, price_current
-from app.billing.types import LimitState
-from app.chat.planning import fitted, payer_of
+from app.billing.types import OUTPUT_FLOOR, LimitState
+from app.chat.planning import payer_of, plan_of
 from app.chat.precount import Estimate
 from app.chat.types import Ask
+from app.common.cache import remembered
 from app.common.money import money
 
 EXPECTED_OUTPUT_TOKENS = 200
 
 
-def verdict_of(ask: Ask) -> dict[str, Any]:
-    """The body of `precount/` for a draft. Errors: ContextTooLong with both numbers."""
-    ask, estimate = fitted(ask)
+def verdict_of(ask: Ask, estimate: Estimate) -> dict[str, Any]:
+    """The body of `precount/` for a draft that was counted."""
     low, expected, high = _prices(ask, estimate)
-    limits = limits_remaining(payer_of(ask))
+    limits = limits_remaining(payer_of(ask), price_key=ask.targets[0].price_key)
     return {
         **estimate.public(),
         "model": ask.model,
@@ -31,11 +33,33 @@ def verdict_of(ask: Ask) -> dict[str, Any]:
             "expected": money(expected, settings.CURRENCY),
             "high": money(high, settings.CURRENCY),
         },
-        "time": None,
+        "time": _time(ask.targets[0].deployment_id),
         "notices": [*(ask.route.notices if ask.route else ()), *estimate.notices],
         "limits": [limit.as_detail() for limit in limits],
-        "verdict": _verdict(estimate, low, high, limits),
+        "verdict": _verdict(estimate, _least(ask, estimate), high, limits),
     }
+
+
+def _least(ask: Ask, estimate: Estimate) -> Decimal | None:
+    """The smallest hold that is taken: everything read, and an answer as short as it may become."""
+    least = _dearest(ask, estimate.held_input, min(OUTPUT_FLOOR, estimate.max_output_tokens))
+    return _with_query(ask, estimate, least)
+
+
+def _with_query(ask: Ask, estimate: Estimate, amount: Decimal | None) -> Decimal | None:
+    """With what is held for embedding the query besides."""
+    plan = plan_of(ask, estimate)
+    if plan.embedding is None or amount is None:
+        return amount
+    query = _amount(plan.embedding.price_key, ask.team_id, plan.query_tokens, 0)
+    return None if query is None else amount + query
+
+
+@remembered(10.0)
+def _time(deployment_id: UUID) -> dict[str, Any] | None:
+    """How long the first token took lately; None where no call is known."""
+    found = first_token_times(deployment_id)
+    return None if found is None else {"ttft_ms": {"p50": found[0], "p95": found[1]}}
 
 
 def _prices(ask: Ask, estimate: Estimate) -> tuple[Decimal | None, Decimal | None, Decimal | None]:
@@ -46,38 +70,49 @@ def _prices(ask: Ask, estimate: Estimate) -> tuple[Decimal | None, Decimal | Non
         (estimate.held_input, estimate.max_output_tokens),
     )
     low, expected, high = (_dearest(ask, *span) for span in spans)
-    return low, expected, high
+    return low, expected, _with_query(ask, estimate, high)
 
 
 def _dearest(ask: Ask, input_tokens: int, output_tokens: int) -> Decimal | None:
     """Unknown as soon as one deployment's price is unknown: that one might answer."""
     amounts = []
     for price_key in dict.fromkeys(target.price_key for target in ask.targets):
-        price = price_current(price_key, team_id=ask.team_id)
-        if price is None:
-            return None
-        tiers = dearest_tiers(price.rates, price.tier_mode)
-        amount = hold_amount(tiers, input_tokens=input_tokens, output_tokens=output_tokens)
+        amount = _amount(price_key, ask.team_id, input_tokens, output_tokens)
         if amount is None:
             return None
-        amounts.append(for_display(amount))
+        amounts.append(amount)
     return max(amounts)
 
 
-def _verdict(estimate: Estimate, low: Decimal | None, high: Decimal | None, limits: list[LimitState]) -> str:
+def _amount(price_key: str, team_id: UUID, input_tokens: int, output_tokens: int) -> Decimal | None:
+    price = price_current(price_key, team_id=team_id)
+    if price is None:
+        return None
+    tiers = dearest_tiers(price.rates, price.tier_mode)
+    amount = hold_amount(tiers, input_tokens=input_tokens, output_tokens=output_tokens)
+    return None if amount is None else for_display(amount)
+
+
+def _verdict(
+    estimate: Estimate, least: Decimal | None, most: Decimal | None, limits: list[LimitState]
+) -> str:
     """`ok`, `capped` (the answer will be shorter than asked) or `refused`, as the reservation will decide."""
-    needed = {
-        "money": (low, high),
-        "tokens": (Decimal(estimate.held_input), Decimal(estimate.held_input + estimate.max_output_tokens)),
+    cap = estimate.max_output_tokens
+    needed: dict[str, tuple[Decimal | None, Decimal | None]] = {
+        "money": (least, most),
+        "tokens": (
+            Decimal(estimate.held_input + min(OUTPUT_FLOOR, cap)),
+            Decimal(estimate.held_input + cap),
+        ),
         "requests": (Decimal(1), Decimal(1)),
     }
     worst = "capped" if any(n["code"] == "output_cap_lowered" for n in estimate.notices) else "ok"
     for limit in limits:
-        least, most = needed[limit.unit]
-        if not limit.hard or least is None or most is None:
+        smallest, whole = needed.get(limit.unit, (None, None))
+        if not limit.hard or smallest is None or whole is None:
             continue
-        if limit.remaining < least:
+        if limit.remaining < smallest:
             return "refused"
-        if limit.remaining < most:
+        if limit.remaining < whole:
             worst = "capped"
     return worst

@@ -11,6 +11,7 @@ from app.chat.precount import Estimate
 from app.chat.types import Ask, ClosedTurn, Ending, Failure
 from app.common.errors import AppError
 from app.common.money import money
+from app.gate.attempts import INPUT_SHORT
 from app.gate.services import Admission
 from inference_client.errors import ContextTooLong, InferenceError, InvalidRequest, Throttled, Unsupported
 from inference_client.types import ToolCallDelta
@@ -104,6 +105,21 @@ def quotes(found: Iterable[Quote]) -> list[dict[str, Any]]:
 def tool_piece(event: ToolCallDelta) -> dict[str, Any]:
     """A piece of a tool call as the `delta` event carries it."""
     return {"index": event.index, "id": event.id, "name": event.name, "arguments": event.arguments}
+
+
+def short_notices(admission: Admission) -> Iterable[dict[str, Any]]:
+    """What a server itself says that it did not read."""
+    for attempt in admission.attempts:
+        if INPUT_SHORT in attempt.flags:
+            sent, read = attempt.local_input_tokens, attempt.buckets.input_total
+            yield {
+                "code": "prompt_cut",
+                "message": f"The model's server read {read:,} of about {sent:,} tokens that were sent: it seems to cut "
+                "long prompts without saying so, and the answer may miss the rest. Shorten the question, or choose "
+                "another model; administrators see this too.",
+                "sent": sent,
+                "read": read,
+            }
 
 
 def usage(settled: Settled | None, admission: Admission) -> dict[str, Any]:

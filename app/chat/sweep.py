@@ -10,13 +10,13 @@ from django.db import Error, transaction
 from app.billing import services as billing
 from app.billing.errors import ReservationMissing
 from app.billing.types import Attempt, Buckets
+from app.catalog.tokenizers import tokenizer
 from app.chat.event_store import events_key
 from app.chat.events import parsed
 from app.chat.models import Turn, TurnState
 from app.common.clock import now
 from app.common.money import money
 from app.common.redis_door import Stored, Unavailable, sync_redis
-from inference_client.tokens import counter
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ def _booked(turn: Turn, reservation_id: UUID, *, called: bool) -> dict[str, obje
             reservation_id=reservation_id, attempts=(), state="released", by_sweeper=True
         )
         return None
-    tokens = counter(turn.estimate.get("tokenizer", "o200k_base"))
+    tokens = tokenizer(turn.estimate.get("tokenizer", "o200k_base"))
     given = turn.estimate["input_tokens"]["total"]["expected"]
     attempt = Attempt(
         outcome="failed",

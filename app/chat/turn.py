@@ -16,7 +16,7 @@ from functools import partial
 from app.billing.types import Settled
 from app.chat import checks, prompting, showing
 from app.chat.clock import StageClock
-from app.chat.planning import fitted_aside, plan_of
+from app.chat.planning import counted_at_once, plan_of
 from app.chat.precount import Estimate
 from app.chat.runs import Run, Stopped
 from app.chat.turn_rows import persist, turn_close, turn_open
@@ -79,7 +79,7 @@ class Turn:
     async def answer(self) -> None:
         """Everything up to the model's last word."""
         with self.clock.stage("precount"):
-            self.ask, estimate = await fitted_aside(self.ask)
+            self.ask, estimate = await counted_at_once(self.ask)
             self.estimate = estimate
         with self.clock.stage("check"):
             checks.check_input(self.ask.question)
@@ -137,7 +137,7 @@ class Turn:
             question=self.ask.question,
             passages=found,
             count=estimate.count,
-            budget=estimate.total_max - estimate.given,
+            budget=estimate.budget,
             searched=bool(self.ask.collections),
         )
         self.passages = prompt.passages
@@ -201,6 +201,8 @@ class Turn:
         self.log.flush()
         self.run.failure = self.ending.error
         if self.admission is not None:
+            for notice in showing.short_notices(self.admission):
+                self.log.emit("notice", notice)
             with self.clock.stage("settle"):
                 settled = await persist(partial(self.admission.end, self._store), self.log)
                 if settled is None:

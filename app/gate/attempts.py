@@ -1,40 +1,35 @@
 """From what the client measured to what billing books: one attempt for each upstream call, however it ended."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from app.billing.types import Attempt, Buckets, UsageSource
 from app.catalog.selectors import Target
-from inference_client.tokens import counter
-from inference_client.types import CallRecord, Embeddings, Message, TextPart, Usage
+from app.catalog.tokenizers import tokenizer
+from app.gate.counting import Sent
+from inference_client.types import CallRecord, Embeddings, Usage
 
 _NOT_OWED = Buckets()
 _DEEPEST = 20
 
 
-def prompt_tokens(messages: Sequence[Message], tokenizer: str) -> int:
-    """Our own count of a prompt: text and four tokens of template for each message."""
-    count = counter(tokenizer).count
-    return sum(count(_text(message)) + 4 for message in messages) + 3
-
-
-def _text(message: Message) -> str:
-    if isinstance(message.content, str):
-        return message.content
-    return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
+INPUT_SHORT = "input_short"
+"""Flag of a call whose server says that it read far fewer tokens than were sent."""
+_SHORT_TOKENS = 64
+"""Prompts up to this say nothing: a template more or less is a large part of them."""
 
 
 def chat_attempt(
-    record: CallRecord, target: Target, messages: Sequence[Message], text: str, number: int
+    record: CallRecord, target: Target, sent: Sent, text: str, number: int, *, queued_s: float = 0.0
 ) -> Attempt:
     """The attempt of a chat call. `text` is everything received: answer, reasoning, tool arguments.
 
     A missing or implausible usage block is replaced by our own count, flagged with its reason. A call that a
     person stopped before the first token is cost, not price; one that never reached the server is neither.
     """
-    source, reason, buckets = _account(record, target, messages, text)
+    source, reason, buckets = _account(record, target, sent, text)
     silent_stop = record.outcome == "stopped" and not text
     failed = record.outcome == "failed" and not text
     return Attempt(
@@ -56,24 +51,42 @@ def chat_attempt(
         tokenizer=target.tokenizer,
         raw_usage=_storable(record.usage.raw),
         reported_cost=_reported_cost(record.usage.raw),
-        local_output_tokens=counter(target.tokenizer).count(text) if reason and text else None,
+        local_input_tokens=sent.expected,
+        local_output_tokens=tokenizer(target.tokenizer).count(text) if reason and text else None,
         ttft_ms=_ms(record.timing.first_token_s),
         total_ms=_ms(record.timing.total_s),
-        flags=("usage_ambiguous",) if record.usage.ambiguous else (),
+        queue_ms=_ms(queued_s),
+        itl_ms=_itl_ms(record, buckets.output_total),
+        # A picture's tokens would be learned as if they were the text's.
+        prompt_facts=None if sent.pictures else tuple(sent.facts),
+        flags=tuple(_flags(record, sent)),
     )
 
 
-def _account(
-    record: CallRecord, target: Target, messages: Sequence[Message], text: str
-) -> tuple[UsageSource, str, Buckets]:
+def _flags(record: CallRecord, sent: Sent) -> Iterator[str]:
+    if record.usage.ambiguous:
+        yield "usage_ambiguous"
+    told = record.usage.input_tokens
+    if told and sent.text > _SHORT_TOKENS and told < sent.least:
+        yield INPUT_SHORT
+
+
+def _itl_ms(record: CallRecord, output_tokens: int) -> float | None:
+    first, total = record.timing.first_token_s, record.timing.total_s
+    if first is None or total is None or output_tokens < 2:
+        return None
+    return round((total - first) / (output_tokens - 1) * 1e3, 3)
+
+
+def _account(record: CallRecord, target: Target, sent: Sent, text: str) -> tuple[UsageSource, str, Buckets]:
     """(source, reason of an estimate or "", buckets)."""
     usage = record.usage
     if usage.state == "reported" and not record.estimated and not (usage.input_tokens == 0 and text):
         return "server_final", "", _reported(usage)
     if record.never_sent or (record.outcome == "failed" and not text):
         return "none", "", _NOT_OWED
-    output = usage.output_tokens or counter(target.tokenizer).count(text)
-    given = usage.input_tokens or prompt_tokens(messages, target.tokenizer)
+    output = usage.output_tokens or tokenizer(target.tokenizer).count(text)
+    given = usage.input_tokens or sent.expected
     reason = {"stopped": "client_gone", "failed": "stream_broken"}.get(
         record.outcome, "zero_implausible" if usage.state == "zero" else record.estimate_reason or "no_usage"
     )
@@ -106,7 +119,7 @@ def _reported_cost(raw: Mapping[str, Any] | None) -> Decimal | None:
 def embedding_attempt(answer: Embeddings, target: Target, texts: Sequence[str], number: int) -> Attempt:
     """The attempt of an embedding call that succeeded."""
     told = answer.usage.input_tokens
-    count = counter(target.tokenizer).count
+    count = tokenizer(target.tokenizer).count
     return Attempt(
         number=number,
         kind="embedding",
@@ -126,7 +139,7 @@ def embedding_attempt(answer: Embeddings, target: Target, texts: Sequence[str], 
 
 def embedding_cut(target: Target, texts: Sequence[str], number: int) -> Attempt:
     """An embedding call that was cancelled while the server worked: our cost by our own count, nobody's price."""
-    count = counter(target.tokenizer).count
+    count = tokenizer(target.tokenizer).count
     return Attempt(
         number=number,
         kind="embedding",

@@ -1,6 +1,7 @@
 """The inference client of this event loop. This app is the only one that may import it."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -8,9 +9,15 @@ from weakref import WeakKeyDictionary
 
 from app.catalog.selectors import Target
 from inference_client.client import Client
+from inference_client.counting import ServerCounter
 from inference_client.types import Server
 
+COUNT_S = 0.8
+"""How long a server may take to count a prompt."""
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+_counted: OrderedDict[bytes, int] = OrderedDict()
+"""What servers said of prompts, by their hashes: a turn on another loop than the page that asked finds it too."""
+_counters: WeakKeyDictionary[asyncio.AbstractEventLoop, ServerCounter] = WeakKeyDictionary()
 
 
 _lone: ContextVar[Client | None] = ContextVar("lone_client", default=None)
@@ -39,11 +46,21 @@ async def lone_client() -> AsyncIterator[None]:
         await own.aclose()
 
 
+def server_counter() -> ServerCounter:
+    """The one of this event loop that asks servers for counts, which costs no tokens."""
+    loop = asyncio.get_running_loop()
+    found = _counters.get(loop)
+    if found is None:
+        found = _counters[loop] = ServerCounter(limit_s=COUNT_S, known=_counted)
+    return found
+
+
 async def client_close() -> None:
     """Close this loop's connections, at the end of a process or of a command's loop."""
-    found = _by_loop.pop(asyncio.get_running_loop(), None)
-    if found is not None:
-        await found.aclose()
+    loop = asyncio.get_running_loop()
+    for found in (_by_loop.pop(loop, None), _counters.pop(loop, None)):
+        if found is not None:
+            await found.aclose()
 
 
 def server_of(target: Target) -> Server:

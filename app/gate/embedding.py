@@ -7,6 +7,7 @@ from uuid import UUID
 from app.billing.types import Payer
 from app.catalog.models import Deployment
 from app.catalog.selectors import Target, targets
+from app.catalog.tokenizers import tokenizer
 from app.common.aio import patiently
 from app.common.db import run_db
 from app.common.errors import PartFailed
@@ -16,7 +17,6 @@ from app.gate.rates import Stand
 from app.gate.services import Admission, embed_with, reserve
 from app.gate.types import CallPlan
 from inference_client.fair_queue import Lane
-from inference_client.tokens import counter
 from inference_client.types import Embeddings
 from retrieval.types import Embedded, Role
 
@@ -112,7 +112,7 @@ async def embed_plain(
 
 async def input_tokens(target: Target, texts: Sequence[str]) -> int:
     """Our own count, taken in a thread: a batch may hold megabytes, and the loop has streams to serve."""
-    count = counter(target.tokenizer).count
+    count = tokenizer(target.tokenizer).count
     return await asyncio.to_thread(lambda: sum(count(text) for text in texts))
 
 

@@ -18,8 +18,9 @@ from app.common.aio import finished
 from app.common.db import run_db
 from app.common.errors import PartFailed
 from app.gate import health
-from app.gate.attempts import chat_attempt, embedding_attempt, embedding_cut, embedding_failed
+from app.gate.attempts import INPUT_SHORT, chat_attempt, embedding_attempt, embedding_cut, embedding_failed
 from app.gate.clients import client, server_of
+from app.gate.counting import prompt_sent
 from app.gate.health import ServerResting, resting
 from app.gate.limiter import slot
 from app.gate.rates import Stand, Ticket, TooFast, admit
@@ -61,6 +62,7 @@ class Admission:
         """How rate limits counted it."""
         self._settled: Settled | None = None
         self._waited_s = 0.0
+        self._queued_s = 0.0
 
     async def infer(self, messages: Sequence[Message], **options: Any) -> AsyncGenerator[Event, None]:
         """Events of the answer. While nothing has come, the next deployment is tried after a failure, and in the end
@@ -110,7 +112,9 @@ class Admission:
             **options,
         )
         received: list[str] = []
-        call = client().chat(server_of(target), request)
+        sent, queued_s = prompt_sent(target, request), self._queued_s
+        self._queued_s = 0.0
+        call = client().chat(server_of(target), request, precount=None if sent.pictures else sent.expected)
         try:
             async with call:
                 # What one read of the socket brought comes as one batch: no await between its events.
@@ -126,9 +130,11 @@ class Admission:
             if record.outcome == "completed" or (record.outcome == "stopped" and received):
                 health.succeeded(target)
             self.finish_reason = record.finish_reason or ""
-            self.attempts.append(
-                chat_attempt(record, target, messages, "".join(received), len(self.attempts) + 1)
-            )
+            number, text = len(self.attempts) + 1, "".join(received)
+            attempt = chat_attempt(record, target, sent, text, number, queued_s=queued_s)
+            if INPUT_SHORT in attempt.flags:
+                _log_short(target, attempt)
+            self.attempts.append(attempt)
 
     async def embed(self, texts: Sequence[str], *, role: str) -> Embeddings:
         """Embed a query under this reservation. Errors: PartFailed naming the embedder."""
@@ -155,6 +161,7 @@ class Admission:
     def waited(self, seconds: float) -> None:
         """Add to the time in line."""
         self._waited_s += seconds
+        self._queued_s += seconds
 
     def waited_take(self) -> float:
         """Seconds in line since this was last asked."""
@@ -299,6 +306,20 @@ def _log_failure(target: Target, exc: InferenceError) -> None:
                 "deployment": target.public_name,
                 "backend": target.backend_name,
                 "error": type(exc).__name__,
+            }
+        },
+    )
+
+
+def _log_short(target: Target, attempt: Attempt) -> None:
+    log.warning(
+        "A server says that it read fewer tokens than were sent; it may cut prompts in silence.",
+        extra={
+            "data": {
+                "deployment": target.public_name,
+                "backend": target.backend_name,
+                "sent": attempt.local_input_tokens,
+                "read": attempt.buckets.input_total,
             }
         },
     )

@@ -133,6 +133,8 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 60},
     },
+    "loads-scrape": {"task": "app.catalog.tasks.loads_scrape", "schedule": 15.0, "options": {"expires": 10}},
+    "counts-learn": {"task": "app.gate.tasks.counts_learn", "schedule": 30.0},
     "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
@@ -199,6 +201,8 @@ INFERENCE_CONTEXT_WINDOW = env.number("INFERENCE_CONTEXT_WINDOW", 0)
 """Tokens; 0 when it is not known."""
 INFERENCE_SLOTS = env.number("INFERENCE_SLOTS", 8)
 INFERENCE_IS_DEMONSTRATION = env.flag("INFERENCE_DEMONSTRATION")
+TOKENIZERS_DIR = Path(env.text("TOKENIZERS_DIR", str(DATA_DIR / "tokenizers")))
+"""Models' own tokenizer.json files, for deployments whose tokenizer is `file:` and such a name."""
 EMBEDDING_URL = env.text("EMBEDDING_URL")
 EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
 EMBEDDING_MODEL = env.text("EMBEDDING_MODEL", "multilingual-e5-small")

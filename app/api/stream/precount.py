@@ -6,7 +6,9 @@ from uuid import UUID
 from app.accounts.selectors import Caller
 from app.api.stream.http import Request, Responder, as_uuid, typed
 from app.chat.asking import ask_draft
+from app.chat.planning import counted
 from app.chat.quoting import verdict_of
+from app.chat.types import Ask
 from app.common.db import run_db
 from app.common.models import uuid7
 
@@ -15,24 +17,23 @@ async def precount_post(request: Request, respond: Responder, caller: Caller) ->
     """Tokens by part, price range, what remains of each limit, and whether it would be admitted."""
     body = await request.json()
     caller.require_scope("chat")
-    await respond.json(200, await run_db(_answer, caller, body, request.id))
+    ask, estimate = await counted(await run_db(_draft, caller, body, request.id))
+    await respond.json(200, await run_db(verdict_of, ask, estimate))
 
 
-def _answer(caller: Caller, body: dict[str, Any], request_id: str) -> dict[str, Any]:
+def _draft(caller: Caller, body: dict[str, Any], request_id: str) -> Ask:
     collections = typed(body, "collections", list, "a list of collection ids")
     conversation = body.get("conversation")
     team = body.get("team")
-    return verdict_of(
-        ask_draft(
-            caller=caller,
-            conversation_id=as_uuid(conversation, "conversation") if conversation else None,
-            team_id=as_uuid(team, "team") if team else None,
-            turn_id=uuid7(),
-            request_id=request_id,
-            text=typed(body, "text", str, "the draft as text") or "",
-            model=typed(body, "model", str, "a model's name"),
-            collections=_ids(collections),
-        )
+    return ask_draft(
+        caller=caller,
+        conversation_id=as_uuid(conversation, "conversation") if conversation else None,
+        team_id=as_uuid(team, "team") if team else None,
+        turn_id=uuid7(),
+        request_id=request_id,
+        text=typed(body, "text", str, "the draft as text") or "",
+        model=typed(body, "model", str, "a model's name"),
+        collections=_ids(collections),
     )
 
 

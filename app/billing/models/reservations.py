@@ -165,6 +165,12 @@ class UsageAttempt(models.Model):
     tokenizer = models.CharField(max_length=60, blank=True)
     ttft_ms = models.IntegerField(null=True)
     total_ms = models.IntegerField(null=True)
+    queue_ms = models.IntegerField(null=True)
+    """In our own line, before it was sent."""
+    itl_ms = models.FloatField(null=True)
+    """Mean time between two output tokens."""
+    prompt_facts = models.JSONField(null=True)
+    """What our own count saw of the prompt, none of its words; what the server said of it stands beside it."""
     flags = models.JSONField(default=list)
 
     class Meta:

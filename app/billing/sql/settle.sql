@@ -192,7 +192,8 @@ BEGIN
     id, created_at, reservation_id, number, outcome, billed, kind, team_id, deployment_id, price_key, requested_model,
     served_model, upstream_id, request_id, turn_id, finish_reason, finish_raw, error, source, estimated, estimate_reason,
     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, quantities, raw_usage,
-    reported_cost, reported_currency, local_input_tokens, local_output_tokens, tokenizer, ttft_ms, total_ms, flags
+    reported_cost, reported_currency, local_input_tokens, local_output_tokens, tokenizer, ttft_ms, total_ms, flags,
+    queue_ms, itl_ms, prompt_facts
   ) VALUES (
     v_attempt, v_now, r.id, (a ->> 'number')::integer, a ->> 'outcome', p_billed, v_kind, r.team_id, v_deployment,
     price_key, a ->> 'requested_model', a ->> 'served_model', a ->> 'upstream_id', r.request_id, r.turn_id,
@@ -201,7 +202,8 @@ BEGIN
     v_written, coalesce((v_quantities ->> 'reasoning')::bigint, 0), v_quantities, nullif(a -> 'raw_usage', 'null'),
     v_reported, CASE WHEN v_reported IS NULL THEN '' ELSE a ->> 'reported_currency' END,
     (a ->> 'local_input_tokens')::bigint, (a ->> 'local_output_tokens')::bigint, a ->> 'tokenizer',
-    (a ->> 'ttft_ms')::integer, (a ->> 'total_ms')::integer, v_flags
+    (a ->> 'ttft_ms')::integer, (a ->> 'total_ms')::integer, v_flags,
+    (a ->> 'queue_ms')::integer, (a ->> 'itl_ms')::real, nullif(a -> 'prompt_facts', 'null')
   );
   IF NOT used THEN
     RETURN;

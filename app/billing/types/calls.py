@@ -203,12 +203,18 @@ class Attempt:
     reported_currency: str = "USD"
     ttft_ms: int | None = None
     total_ms: int | None = None
+    queue_ms: int | None = None
+    """In our own line, before it was sent."""
+    itl_ms: float | None = None
+    """Mean time between two output tokens, after the first."""
+    prompt_facts: tuple[int, ...] | None = None
+    """What our count saw of the prompt; see `inference_client.learned`."""
     flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if type(self.number) is not int or self.number < 1:
             raise ValueError("Attempt.number counts from 1.")
-        refuse_floats(self, "local_input_tokens", "local_output_tokens", "ttft_ms", "total_ms")
+        refuse_floats(self, "local_input_tokens", "local_output_tokens", "ttft_ms", "total_ms", "queue_ms")
         if any(type(n) is not int or n < 0 for n in self.units.values()):
             raise ValueError("Attempt.units counts whole, non-negative units.")
         cost = self.reported_cost

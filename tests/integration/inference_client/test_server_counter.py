@@ -17,6 +17,7 @@ from inference_client.learned import Learned
 from inference_client.testing.fault_server import FaultServer, Script
 from inference_client.types import ChatRequest, ImagePart, Message, Server, TextPart
 
+TAUGHT = Learned((2.0, 8.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 25.0, 40.0, 50)
 HELLO = ChatRequest(model="m", messages=(Message("user", "Hello"),), max_output_tokens=1)
 
 
@@ -95,9 +96,9 @@ def test_what_was_counted_is_remembered_and_the_oldest_forgotten() -> None:
 )
 def test_a_server_that_cannot_say_is_not_waited_for_twice(script: Script) -> None:
     async def scene(counter: ServerCounter, upstream: FaultServer, server: Server) -> Any:
-        first = await counter.count(server, HELLO, learned=Learned(2.0, 2.5, 10))
+        first = await counter.count(server, HELLO, learned=TAUGHT)
         asked = len(upstream.seen)
-        second = await counter.count(server, HELLO, learned=Learned(2.0, 2.5, 10))
+        second = await counter.count(server, HELLO, learned=TAUGHT)
         return first, second, asked, len(upstream.seen)
 
     first, second, asked, in_all = run(scene, script, limit_s=0.2)
@@ -150,9 +151,35 @@ def test_pictures_are_fitted_where_they_are_counted_too() -> None:
     assert Image.open(io.BytesIO(sent)).size == (1568, 5)
 
 
+def test_what_was_said_of_a_prompt_is_told_again_without_asking() -> None:
+    async def scene(counter: ServerCounter, upstream: FaultServer, server: Server) -> Any:
+        before = counter.remembered(server, HELLO)
+        said = await counter.asked(server, HELLO)
+        return before, said, counter.remembered(server, HELLO), len(upstream.seen)
+
+    before, said, again, asked = run(scene, _json({"count": 31}))
+    assert (before, asked) == (None, 1)
+    assert said == again == Counted(input_tokens=31, error_pct=0.0, source="server", counter="vllm")
+
+
+def test_nothing_is_remembered_of_kinds_without_a_route_and_of_pictures() -> None:
+    picture = Message("user", (ImagePart(b"", "image/png"),))
+    seen = ChatRequest(model="m", messages=(picture,), max_output_tokens=1)
+
+    async def scene(counter: ServerCounter, upstream: FaultServer, server: Server) -> Any:
+        other = Server(kind="openrouter", base_url=upstream.url)
+        return (
+            counter.remembered(other, HELLO),
+            await counter.asked(other, HELLO),
+            counter.remembered(server, seen),
+        )
+
+    assert run(scene) == (None, None, None)
+
+
 def test_kinds_without_a_route_are_counted_here() -> None:
     found = run(_once, kind="openrouter")
-    assert (found.source, found.error_pct) == ("local", pytest.approx(35.0))
+    assert (found.source, found.error_pct) == ("local", 15.0)
 
 
 # ----------------------------------------------------------------------------------------------- for real

@@ -13,6 +13,7 @@ from app.chat.planning import estimate_of
 from app.chat.types import Ask, Options
 from app.common.errors import InvalidInput
 from app.common.models import uuid7
+from app.gate import counting
 from inference_client.tokens import counter
 from inference_client.types import Message, ToolCall
 
@@ -77,10 +78,10 @@ def test_stitching_gets_only_the_room_that_the_callers_own_messages_leave() -> N
 def test_counting_keeps_nobodys_words() -> None:
     secret = "s3cret words " * 100
     estimate_of(replace(ask(USER), messages=None, question=secret))
-    assert not any(secret in repr(key) or secret.encode() in key[1] for key in planning._known)
+    assert not any(secret in repr(key) or secret.encode() in key[1] for key in counting._known)
 
 
 def test_what_is_too_long_to_ask_is_not_even_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "_counted", lambda tokenizer, text: pytest.fail("counted"))
+    monkeypatch.setattr(planning, "text_facts", lambda tokenizer, text: pytest.fail("counted"))
     with pytest.raises(InvalidInput, match="400,000 is the most"):
         estimate_of(replace(ask(USER), question="x" * 400_001))

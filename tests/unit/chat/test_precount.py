@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.chat.precount import (
-    MESSAGE_OVERHEAD,
-    REPLY_OVERHEAD,
     SMALLEST_OUTPUT_TOKENS,
     Accuracy,
     ContextTooLong,
@@ -16,6 +14,7 @@ from app.chat.precount import (
     Pair,
     estimate,
 )
+from inference_client.learned import MESSAGE_OVERHEAD, REPLY_OVERHEAD
 
 
 def words(text: str) -> int:
@@ -80,6 +79,32 @@ def test_an_uncertain_count_holds_more() -> None:
     sure, unsure = plan(), plan(accuracy=Accuracy("estimated", 15))
     assert sure.held_input == sure.total_max
     assert unsure.held_input == math.ceil(unsure.total_max * 1.15)
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "kind"), [(40, 0.0, "exact"), (21, 4.2, "estimated"), (9, 1.0, "estimated")]
+)
+def test_a_servers_own_count_replaces_ours_part_by_part(told: int, error: float, kind: str) -> None:
+    ours = plan(history=[Pair("a b", "c d e")], searches=True, accuracy=Accuracy("estimated", 15))
+    found = ours.told(told, error_pct=error)
+    assert (found.known, found.accuracy.kind, found.counted_by) == (told, kind, "server")
+    assert found.accuracy.error_pct == math.ceil(error)
+    # Passages are still counted here, so their part keeps our band.
+    assert found.held_input == math.ceil(
+        told * (1 + math.ceil(error) / 100) + ours.retrieved_max * 1.15 - 1e-6
+    )
+    assert found.budget == ours.budget
+    assert found.public()["input_tokens"]["total"] == {
+        "expected": told + ours.retrieved_expected,
+        "max": told + ours.retrieved_max,
+    }
+
+
+def test_pictures_take_room_that_stitching_never_sees() -> None:
+    without, beside = plan(searches=True), plan(searches=True, attachments=400)
+    assert beside.attachments == 400
+    assert beside.known == without.known + 400
+    assert beside.budget - beside.retrieved_max == without.budget - without.retrieved_max
 
 
 @given(

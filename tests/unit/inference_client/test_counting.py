@@ -1,7 +1,6 @@
 """Counting before the call: what is asked of each kind of server, what is read, what is learned."""
 
 import json
-import random
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,20 @@ import pytest
 from inference_client import tokenizer_files
 from inference_client.adapters.counts import count_read, count_request
 from inference_client.adapters.kinds import KINDS, adapter_for, kind_of
-from inference_client.counting import Counted, counted_here, prompt_tokens
+from inference_client.counting import Counted, counted_here
 from inference_client.errors import MalformedAnswer, Unsupported
-from inference_client.learned import Learned
+from inference_client.learned import (
+    MESSAGE_OVERHEAD,
+    OTHER_PCT,
+    PLAIN_PCT,
+    PRIOR,
+    REPLY_OVERHEAD,
+    Facts,
+    Learned,
+)
+from inference_client.meter import Meter, request_facts
 from inference_client.tokenizer_files import counter_from_file
-from inference_client.tokens import MESSAGE_OVERHEAD, REPLY_OVERHEAD, TokenizerFileError, counter
+from inference_client.tokens import TokenizerFileError, counter
 from inference_client.types import ChatRequest, Message, Server
 from tests.unit.inference_client.test_requests import TALK, TOOL
 
@@ -106,86 +114,55 @@ def test_an_answer_without_a_number(body: bytes) -> None:
 # ---------------------------------------------------------------------------------------------- on our side
 
 
+def facts(request: ChatRequest) -> Facts:
+    return request_facts(request, Meter(counter(), request.model).facts)
+
+
 def test_a_prompt_counted_here_holds_its_frame_and_tools() -> None:
     ours = counter()
     bare = ChatRequest(model="m", messages=(Message("user", "Hello world"),), max_output_tokens=1)
-    assert prompt_tokens(bare, ours) == REPLY_OVERHEAD + MESSAGE_OVERHEAD + ours.count("Hello world")
+    count = Learned().expected
+    assert count(facts(bare)) == REPLY_OVERHEAD + MESSAGE_OVERHEAD + ours.count("Hello world")
     with_tool = ChatRequest(model="m", messages=bare.messages, max_output_tokens=1, tools=(TOOL,))
-    assert prompt_tokens(with_tool, ours) > prompt_tokens(bare, ours) + 5
+    assert count(facts(with_tool)) > count(facts(bare)) + 5
     called = ChatRequest(model="m", messages=TALK[2:3], max_output_tokens=1)
-    assert prompt_tokens(called, ours) > REPLY_OVERHEAD + MESSAGE_OVERHEAD
+    assert count(facts(called)) > REPLY_OVERHEAD + MESSAGE_OVERHEAD
+
+
+TWICE = (2.0, 8.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+SURE = Learned(PRIOR, 0.2, 0.4, 90)
 
 
 @pytest.mark.parametrize(
-    ("model", "learned", "expected", "band"),
+    ("model", "text", "learned", "times", "band"),
     [
-        ("gpt-4o", Learned(), 1.0, 3.0),
-        ("gpt-4o", Learned(1.2, 1.5, 9), 1.2, 25.0),
-        ("other", Learned(), 1.0, 35.0),
-        ("other", Learned(0.8, 0.9, 40), 0.8, 12.5),
+        ("gpt-4o", "word ", Learned(), 1, 0.0),
+        ("gpt-4o", "word ", SURE, 1, 0.0),
+        # Experience is believed, not the name.
+        ("gpt-4o", "word ", Learned(TWICE, 7.0, 9.0, 90), 2, 7.0),
+        ("other", "word ", Learned(), 1, PLAIN_PCT),
+        ("other", "слово ", Learned(), 1, OTHER_PCT),
+        ("other", "word ", Learned(TWICE, 2.5, 20.0, 40), 2, 2.5),
+        ("other", "слово ", Learned(TWICE, 2.5, 20.0, 40), 2, 20.0),
     ],
 )
 def test_the_band_is_that_of_what_is_known(
-    model: str, learned: Learned, expected: float, band: float
+    model: str, text: str, learned: Learned, times: int, band: float
 ) -> None:
-    request = ChatRequest(model=model, messages=(Message("user", "word " * 500),), max_output_tokens=1)
-    found = counted_here(request, kind_of("openai"), counter(), learned)
-    assert found.input_tokens == round(prompt_tokens(request, counter()) * expected)
-    assert found.error_pct == pytest.approx(band)
-    assert (found.source, found.counter) == ("local", "o200k_base")
+    request = ChatRequest(model=model, messages=(Message("user", text * 500),), max_output_tokens=1)
+    found = counted_here(request, kind_of("openai"), Meter(counter(), model, learned))
+    assert found.input_tokens == times * Learned().expected(facts(request))
+    assert (found.error_pct, found.source, found.counter) == (band, "local", "o200k_base")
+
+
+def test_tools_make_even_an_own_tokenizer_a_little_unsure() -> None:
+    request = ChatRequest(model="gpt-4o", messages=TALK[2:3], max_output_tokens=1, tools=(TOOL,))
+    assert counted_here(request, kind_of("openai"), Meter(counter(), "gpt-4o")).error_pct == 3.0
 
 
 @pytest.mark.parametrize(("error", "upper"), [(0.0, 100), (5.0, 105), (0.5, 101)])
 def test_what_to_reserve_rounds_up(error: float, upper: int) -> None:
     assert Counted(input_tokens=100, error_pct=error, source="server", counter="x").upper == upper
-
-
-# ------------------------------------------------------------------------------------------------- learning
-
-
-def test_one_ratio_is_learned_from_a_few_pairs() -> None:
-    learned = Learned()
-    for _ in range(60):
-        learned = learned.updated(1000, 1250)
-    assert learned.ratio_p50 == pytest.approx(1.25, rel=0.01)
-    assert learned.ratio_p95 == pytest.approx(1.25, rel=0.05)
-    assert (learned.n, learned.expected(1000)) == (60, pytest.approx(1250, abs=15))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_spread_is_learned_as_spread(seed: int) -> None:
-    """A log-normal ratio with a median of 0.9 has its 95th percentile at 0.9 · e^(1.645 · σ)."""
-    chance = random.Random(seed)
-    learned = Learned()
-    for _ in range(3000):
-        learned = learned.updated(10_000, round(9000 * chance.lognormvariate(0, 0.15)))
-    assert learned.ratio_p50 == pytest.approx(0.9, rel=0.05)
-    assert learned.ratio_p95 == pytest.approx(0.9 * 2.718281828 ** (1.645 * 0.15), rel=0.08)
-    over = sum(round(9000 * chance.lognormvariate(0, 0.15)) > learned.upper(10_000) for _ in range(2000))
-    assert over / 2000 < 0.12
-
-
-def test_a_new_tokenizer_is_unlearned() -> None:
-    learned = Learned(1.0, 1.02, 100_000)
-    for _ in range(400):
-        learned = learned.updated(1000, 2000)
-    assert learned.ratio_p50 == pytest.approx(2.0, rel=0.02)
-
-
-@pytest.mark.parametrize(("ours", "theirs"), [(0, 5), (5, 0), (-1, 3)])
-def test_nothing_is_learned_from_nothing(ours: int, theirs: int) -> None:
-    assert Learned().updated(ours, theirs) == Learned()
-
-
-def test_the_upper_ratio_is_never_below_the_middle_and_one_pair_moves_little() -> None:
-    wild = Learned().updated(1, 10**9)
-    assert 1.0 < wild.ratio_p50 <= wild.ratio_p95 < 3.0
-    chance = random.Random(3)
-    learned = Learned()
-    for _ in range(500):
-        learned = learned.updated(100, chance.choice((30, 500)))
-        assert learned.ratio_p50 <= learned.ratio_p95
-        assert learned.error_pct >= 0
 
 
 # ------------------------------------------------------------------------------------------ tokenizer files
@@ -210,7 +187,8 @@ def test_a_models_own_file_counts_exactly(tmp_path: Path) -> None:
     with pytest.raises(LookupError):
         own.decode([99])
     request = ChatRequest(model="any", messages=(Message("user", "grüß dich"),), max_output_tokens=1)
-    assert counted_here(request, kind_of("ollama"), own, Learned()).error_pct == 3.0
+    assert counted_here(request, kind_of("ollama"), Meter(own, "any")).error_pct == 3.0
+    assert counted_here(request, kind_of("ollama"), Meter(own, "any", SURE)).error_pct == 0.0
 
 
 def test_files_that_are_none_are_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from inference_client.adapters.kinds import KINDS, kind_of
 from inference_client.counting import counted_here
 from inference_client.errors import InvalidRequest, Unsupported
 from inference_client.images import RULES, picture_fitted, picture_tokens, request_fitted, rule_of
-from inference_client.learned import Learned
+from inference_client.meter import Meter
 from inference_client.tokens import counter
 from inference_client.types import ChatRequest, ImagePart, Message, TextPart
 
@@ -184,12 +184,11 @@ def test_a_whole_request_is_fitted() -> None:
     fitted = request_fitted(request, kind_of("openai"))
     assert fitted.messages[0] == request.messages[0]
     assert size_of(fitted.messages[1].content[1]) == (2048, 5)
-    ours = counted_here(request, kind_of("openai"), counter(), Learned())
+    ours = counted_here(request, kind_of("openai"), Meter(counter(), "m"))
     without = counted_here(
         ChatRequest(model="m", messages=(request.messages[0], Message("user", "?")), max_output_tokens=1),
         kind_of("openai"),
-        counter(),
-        Learned(),
+        Meter(counter(), "m"),
     )
     assert ours.input_tokens - without.input_tokens == 85 + 170 * 4
 
