@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from app.billing import credit, late, outbox, services
+from app.billing import credit, late, outbox, services, statements
 
 
 @shared_task(name="app.billing.tasks.reservations_sweep")
@@ -27,3 +27,10 @@ def outbox_send() -> int:
 def provisioned_book() -> int:
     """Book the hours of our own servers that have ended. Returns how many."""
     return late.provisioned_book()
+
+
+@shared_task(name="app.billing.tasks.statements_issue")
+def statements_issue() -> int:
+    """Draft statements of months that are over, issue those whose grace is over. Returns how many were issued."""
+    statements.statements_draft()
+    return len(statements.statements_issue_due())

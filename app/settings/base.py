@@ -127,6 +127,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"expires": 30},
     },
+    "statements-issue": {"task": "app.billing.tasks.statements_issue", "schedule": 3600.0},
     # One that lies longer than this behind others is not worth sending: the next is on its way.
     "outbox-send": {
         "task": "app.billing.tasks.outbox_send",

@@ -2,6 +2,7 @@
 
 from app.billing.models.asking import BudgetAlert, LimitRequest, Pause
 from app.billing.models.budgets import Budget, BudgetWindow
+from app.billing.models.counters import CounterSample
 from app.billing.models.credit import CreditMovement
 from app.billing.models.haste import RateLimit
 from app.billing.models.ledger import LedgerEntry, LedgerLine
@@ -9,11 +10,13 @@ from app.billing.models.outbox import Delivery, Webhook
 from app.billing.models.prices import PriceComponent, PriceVersion
 from app.billing.models.rates import ExchangeRate, TeamRate
 from app.billing.models.reservations import LineState, Reservation, ReservationLine, UsageAttempt
+from app.billing.models.statements import Statement, StatementEntry, StatementLine
 
 __all__ = [
     "Budget",
     "BudgetAlert",
     "BudgetWindow",
+    "CounterSample",
     "CreditMovement",
     "Delivery",
     "ExchangeRate",
@@ -27,6 +30,9 @@ __all__ = [
     "RateLimit",
     "Reservation",
     "ReservationLine",
+    "Statement",
+    "StatementEntry",
+    "StatementLine",
     "TeamRate",
     "UsageAttempt",
     "Webhook",

@@ -8,7 +8,8 @@ BEGIN
     RETURN;
   END IF;
   FOREACH t IN ARRAY ARRAY['billing_ledgerentry', 'billing_ledgerline', 'billing_pricecomponent',
-    'billing_creditmovement', 'billing_exchangerate', 'billing_pause'] LOOP
+    'billing_creditmovement', 'billing_exchangerate', 'billing_pause', 'billing_statementline',
+    'billing_statemententry'] LOOP
     -- The first migration that runs this does not know every table yet; the last one does.
     CONTINUE WHEN to_regclass(t) IS NULL;
     EXECUTE format('REVOKE ALL ON %I FROM tessera_app', t);
@@ -16,7 +17,7 @@ BEGIN
   END LOOP;
   FOREACH t IN ARRAY ARRAY['billing_priceversion', 'billing_usageattempt', 'billing_budget', 'billing_budgetwindow',
     'billing_reservation', 'billing_reservationline', 'billing_budgetalert', 'billing_limitrequest',
-    'billing_teamrate'] LOOP
+    'billing_teamrate', 'billing_statement'] LOOP
     CONTINUE WHEN to_regclass(t) IS NULL;
     EXECUTE format('REVOKE ALL ON %I FROM tessera_app', t);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE ON %I TO tessera_app', t);

@@ -21,7 +21,10 @@ from tests.integration.billing.conftest import MakeHold, used
 
 pytestmark = pytest.mark.django_db
 
-UNDELETABLE = ["billing_reservation", "billing_priceversion", "billing_usageattempt", "billing_budget"]
+UNDELETABLE = [
+    "billing_reservation", "billing_priceversion", "billing_usageattempt", "billing_budget", "billing_statement",
+    "billing_statementline", "billing_statemententry",
+]  # fmt: skip
 FACTS = ["billing_ledgerentry", "billing_ledgerline", "billing_pricecomponent", "billing_creditmovement"]
 KEPT = [*FACTS, "billing_priceversion", "billing_usageattempt"]
 

@@ -1,0 +1,411 @@
+"""Statements: drafted, issued after the grace, numbered without gaps, never edited, and adding up to the ledger."""
+
+import csv
+import threading
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from io import StringIO
+from uuid import UUID
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Sum
+from pytest_django import Settings
+
+from app.accounts.models import ApiKey, Team
+from app.billing.credit import credit_grant
+from app.billing.models import LedgerEntry, Statement, StatementEntry, StatementLine
+from app.billing.services import price_set, reservation_hold, reservation_settle
+from app.billing.statement_export import COLUMNS, statement_csv, statement_json
+from app.billing.statement_sheet import (
+    Sheet,
+    half_even,
+    statement_get,
+    statement_sheet,
+    statements_list,
+)
+from app.billing.statements import (
+    StatementNotDue,
+    places_of,
+    statement_issue,
+    statements_draft,
+    statements_issue_due,
+)
+from app.billing.tasks import statements_issue as issue_task
+from app.billing.types import Payer, Rate
+from app.common.errors import NotFound
+from tests.factories import key_make, team_make, user_make
+from tests.integration.billing.conftest import MakeHold, used
+from tests.integration.billing.test_guards import execute
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("roomy", "db")]
+D = Decimal
+YEAR = 2031
+"""To come, so that the price that a test sets is in force."""
+
+
+def at(month: int, day: int = 15, hour: int = 12) -> datetime:
+    return datetime(YEAR, month, day, hour, tzinfo=UTC)
+
+
+@pytest.fixture
+def payer() -> Payer:
+    """A team with a cost centre, and a key with another."""
+    user = user_make()
+    team = team_make(owner=user, name="Research")
+    Team.objects.filter(id=team.id).update(cost_centre="4711")
+    key = key_make(user=user, team=team).row
+    ApiKey.objects.filter(id=key.id).update(cost_centre="4712")
+    return Payer(team_id=team.id, account_id=user.account_id, key_id=key.id)
+
+
+def book(
+    hold: MakeHold, when: datetime, *, given: int = 1000, generated: int = 500, **changes: object
+) -> UUID:
+    item = hold(effective_at=when, **changes)
+    reservation_hold(hold=item)
+    reservation_settle(
+        reservation_id=item.reservation_id, attempts=[used(given, generated, requested_model="m")]
+    )
+    return item.reservation_id
+
+
+def issued_all(when: datetime) -> list[Sheet]:
+    statements_draft(at=when)
+    statements_issue_due(at=when)
+    return [statement_sheet(s) for s in Statement.objects.order_by("number")]
+
+
+def adds_up(sheet: Sheet) -> None:
+    """Page, CSV, JSON and SQL say the same."""
+    parts = [sheet.amount_of(name) for name in ("charge", "adjustment", "rounding")]
+    assert sum(parts) == sheet.total == half_even(sheet.exact, sheet.places)
+    for name in ("charge", "adjustment"):
+        assert sum((group.amount for group in sheet.groups(name)), D(0)) == sheet.amount_of(name)
+    rows = list(csv.DictReader(StringIO(statement_csv(sheet))))
+    lines = [row for row in rows if row["section"] not in {"total", "credit"}]
+    (total,) = [row for row in rows if row["section"] == "total"]
+    assert sum((D(row["amount"] or 0) for row in lines), D(0)) == D(total["amount"]) == sheet.total
+    exact = sum((D(row["exact"] or 0) for row in lines if row["section"] != "rounding"), D(0))
+    assert exact == D(total["exact"]) == sheet.exact
+    data = statement_json(sheet)
+    assert [D(line["amount"] or 0) for line in data["lines"] if line["section"] != "credit"] == [
+        D(row["amount"] or 0) for row in lines
+    ]
+    assert (D(data["total"]), D(data["exact"])) == (sheet.total, sheet.exact)
+    if sheet.state == "issued":
+        booked = LedgerEntry.objects.filter(statement_entry__statement_id=sheet.id)
+        assert sheet.exact == (booked.aggregate(sum=Sum("price"))["sum"] or 0)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT coalesce(sum(l.amount), 0) FROM billing_ledgerline l JOIN billing_statemententry x"
+                " ON x.entry_id = l.entry_id WHERE l.side = 'price' AND x.statement_id = %s",
+                [sheet.id],
+            )
+            assert cursor.fetchone()[0] == sheet.exact
+
+
+ROUNDED = [
+    ("0.005", "0.00"), ("0.015", "0.02"), ("0.025", "0.02"), ("-0.005", "0.00"), ("-0.015", "-0.02"),
+    ("0.0050000001", "0.01"), ("0.0149999999", "0.01"), ("2.5", "2.50"), ("0", "0.00"), ("-1.004", "-1.00"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("exact", "rounded"), ROUNDED)
+def test_half_goes_to_the_even_one_in_both_languages(exact: str, rounded: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT billing_half_even(%s::numeric, 2)", [exact])
+        assert cursor.fetchone()[0] == half_even(D(exact), 2) == D(rounded)
+
+
+@pytest.mark.parametrize(("currency", "places"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
+def test_a_currency_has_its_own_decimals(
+    settings: Settings, hold: MakeHold, currency: str, places: int
+) -> None:
+    assert places_of(currency) == places
+    book(hold, at(1), given=5_000_000, generated=1000)
+    settings.CURRENCY = currency
+    (sheet,) = issued_all(at(3))
+    assert sheet.lines[0].amount == half_even(sheet.lines[0].exact, places)
+    adds_up(sheet)
+
+
+def test_lines_are_model_component_price_and_cost_centre(hold: MakeHold, payer: Payer) -> None:
+    book(hold, at(1), given=5000, generated=7500)
+    book(hold, at(1, 20), given=10_000, generated=0)
+    book(hold, at(1, 21), payer=Payer(team_id=payer.team_id), given=5000, generated=0)
+    (sheet,) = issued_all(at(3))
+    shown = [
+        (x.cost_centre, x.model, x.component, x.quantity, x.exact, x.amount) for x in sheet.section("charge")
+    ]
+    assert shown == [
+        ("4711", "m", "input", 5000, D("0.005"), D("0.00")),
+        ("4712", "m", "input", 15_000, D("0.015"), D("0.02")),
+        ("4712", "m", "output", 7500, D("0.015"), D("0.02")),
+    ]
+    assert (sheet.exact, sheet.total, sheet.section("rounding")) == (D("0.035"), D("0.04"), ())
+    adds_up(sheet)
+    assert (sheet.credit_closing, sheet.due) == (None, sheet.total)
+    assert (sheet.team_name, sheet.month, sheet.number) == ("Research", date(YEAR, 1, 1), 1)
+
+
+def test_rounding_has_a_line_of_its_own(hold: MakeHold) -> None:
+    for name in ("a", "b", "c"):
+        item = hold(effective_at=at(1))
+        reservation_hold(hold=item)
+        reservation_settle(reservation_id=item.reservation_id, attempts=[used(4000, 0, requested_model=name)])
+    statements_draft(at=at(3))
+    draft = statement_sheet(Statement.objects.get())
+    (sheet,) = issued_all(at(3))
+    for each in (draft, sheet):
+        (rounding,) = each.section("rounding")
+        assert (each.exact, each.total, rounding.amount) == (D("0.012"), D("0.01"), D("0.01"))
+        assert [x.amount for x in each.section("charge")] == [D("0.00")] * 3
+        adds_up(each)
+    assert draft.lines == sheet.lines, "a draft shows what will be issued"
+
+
+def test_the_months_of_a_zone_divide_the_ledger_without_a_rest(
+    settings: Settings, hold: MakeHold, payer: Payer
+) -> None:
+    settings.INSTALLATION_ZONE = "Europe/Berlin"
+    tick = timedelta(microseconds=1)
+    april, november = datetime(YEAR, 3, 31, 22, tzinfo=UTC), datetime(YEAR, 10, 31, 23, tzinfo=UTC)
+    for border in (april, november):
+        for when in (border - tick, border):
+            book(hold, when, given=7777)
+            book(hold, when, payer=Payer(team_id=None))
+    sheets = issued_all(datetime(YEAR + 1, 1, 10, tzinfo=UTC))
+    months = sorted((s.month.month, s.team_name) for s in sheets)
+    assert months == [(m, n) for m in (3, 4, 10, 11) for n in ("Research", "The installation itself")]
+    assert all(sum(line.entries for line in sheet.lines) == 2 for sheet in sheets)
+    for sheet in sheets:
+        adds_up(sheet)
+    assert sum(sheet.exact for sheet in sheets) == LedgerEntry.objects.aggregate(sum=Sum("price"))["sum"]
+    assert StatementEntry.objects.count() == LedgerEntry.objects.count()
+
+
+def test_three_days_of_grace(hold: MakeHold) -> None:
+    book(hold, at(1))
+    assert statements_draft(at=at(1, 31, 23)) == 0
+    midnight = at(2, 1, 0)
+    assert (statements_draft(at=midnight), statements_draft(at=midnight)) == (1, 0)
+    draft = Statement.objects.get()
+    sheet = statement_sheet(draft)
+    assert (sheet.state, sheet.number, sheet.due_at) == ("draft", None, at(2, 4, 0))
+    assert statements_issue_due(at=at(2, 4, 0) - timedelta(microseconds=1)) == []
+    book(hold, at(1, 31, 23))
+    assert [one.number for one in statements_issue_due(at=at(2, 4, 0))] == [1]
+    issued = statement_sheet(Statement.objects.get())
+    assert sum(line.entries for line in issued.section("charge")) == 4, "what came within the grace is in it"
+    assert statements_issue_due(at=at(2, 4, 0)) == []
+    assert statement_issue(statement=draft, by="again", at=at(3)) is None
+
+
+def test_late_truth_stands_in_the_next(hold: MakeHold) -> None:
+    first = hold(effective_at=at(1))
+    reservation_hold(hold=first)
+    reservation_settle(
+        reservation_id=first.reservation_id,
+        attempts=[used(estimated=True, requested_model="m")],
+        by_sweeper=True,
+    )
+    (january,) = issued_all(at(2, 10))
+    assert january.estimated == january.exact == D("0.002")
+    reservation_settle(reservation_id=first.reservation_id, attempts=[used(20_000, 500, requested_model="m")])
+    assert statements_draft(at=at(2, 11)) == 0, "February is not over"
+    book(hold, at(2))
+    again, february = issued_all(at(3, 10))
+    assert again == january
+    adjustments = february.section("adjustment")
+    assert {line.month for line in adjustments} == {date(YEAR, 1, 1)}
+    assert sum(line.exact for line in adjustments) == D("0.021") - D("0.002")
+    adds_up(february)
+    assert january.exact + february.exact == LedgerEntry.objects.aggregate(sum=Sum("price"))["sum"]
+
+
+def test_late_truth_of_a_team_that_is_quiet_now_gets_a_statement(hold: MakeHold) -> None:
+    book(hold, at(1))
+    issued_all(at(2, 10))
+    book(hold, at(1, 30))
+    assert len(issued_all(at(2, 20))) == 1
+    *_, february = issued_all(at(3, 10))
+    assert {line.section for line in february.lines} - {"rounding"} == {"adjustment"}
+    assert february.month == date(YEAR, 2, 1)
+
+
+def test_months_of_a_team_follow_each_other(hold: MakeHold) -> None:
+    book(hold, at(1))
+    book(hold, at(2))
+    statements_draft(at=at(3))
+    january, february = Statement.objects.order_by("month")
+    with pytest.raises(StatementNotDue, match="Issue January 2031 first"):
+        statement_issue(statement=february, by="me", at=at(3))
+    with pytest.raises(StatementNotDue, match="February 2031 is not over yet"):
+        statement_issue(statement=february, by="me", at=at(2))
+    with pytest.raises(DatabaseError, match="earlier month of this team"):
+        execute(f"SELECT billing_statement_issue('{february.id}', 'x')")
+    assert statement_sheet(february).exact == D("0.002"), "January's entries wait for January"
+    assert statement_issue(statement=january, by="me", at=at(3)).number == 1
+    assert statement_issue(statement=february, by="me", at=at(3)).number == 2
+
+
+def test_a_price_that_is_not_known_is_shown_and_in_no_sum(hold: MakeHold, settings: Settings) -> None:
+    price_set(price_key="partial", rates=(Rate(component="input", price=D(1)),), approved_by="tests")
+    item = hold(effective_at=at(1), price_key="partial", output_tokens=0)
+    reservation_hold(hold=item)
+    reservation_settle(reservation_id=item.reservation_id, attempts=[used(1_000_000, 9, requested_model="p")])
+    (sheet,) = issued_all(at(3))
+    unknown = [line for line in sheet.lines if line.exact is None]
+    assert [(x.component, x.quantity, x.amount) for x in unknown] == [("output", 9, None)]
+    assert (sheet.missing, sheet.total) == (1, D("1.00"))
+    adds_up(sheet)
+
+
+def test_tiers_and_new_prices_have_lines_of_their_own(hold: MakeHold) -> None:
+    rates = (
+        Rate(component="input", price=D(1)),
+        Rate(component="input", price=D(2), min_prompt_tokens=100),
+        Rate(component="output", price=D(1)),
+    )
+    price_set(price_key="tiered", rates=rates, approved_by="tests")
+    for given in (99, 101):
+        item = hold(effective_at=at(1), price_key="tiered", input_tokens=given)
+        reservation_hold(hold=item)
+        reservation_settle(reservation_id=item.reservation_id, attempts=[used(given, 0, price_key="tiered")])
+    (sheet,) = issued_all(at(3))
+    assert [(x.min_prompt_tokens, x.unit_price, x.quantity) for x in sheet.section("charge")] == [
+        (0, 1, 99),
+        (100, 2, 101),
+    ]
+
+
+def test_prepaid_credit_is_carried_from_statement_to_statement(hold: MakeHold, payer: Payer) -> None:
+    """Given now, so the first month is the present one."""
+    credit_grant(team_id=payer.team_id, amount=D(10), source="invoice 7", granted_by="tests")
+    present = LedgerEntry.objects.get().effective_at
+    book(hold, present + timedelta(seconds=1), given=2_000_000, generated=0)
+    book(hold, at(1), given=1_000_000, generated=0)
+    first, second = issued_all(at(3))
+    assert (first.credit_opening, first.credit_moved, first.credit_used, first.credit_closing) == (
+        0,
+        10,
+        2,
+        8,
+    )
+    assert (second.credit_opening, second.credit_used, second.credit_closing) == (8, 1, 7)
+    assert [line.component for line in first.section("credit")] == ["given: invoice 7"]
+    assert (first.total, first.due) == (D("2.00"), D("0.00"))
+    assert statement_json(first)["prepaid"]["closing"].startswith("8")
+    adds_up(first)
+
+
+def test_a_draft_carries_credit_over_from_drafts_before_it(hold: MakeHold, payer: Payer) -> None:
+    credit_grant(team_id=payer.team_id, amount=D(10), source="", granted_by="tests")
+    book(hold, LedgerEntry.objects.get().effective_at + timedelta(seconds=1), given=2_000_000, generated=0)
+    book(hold, at(1), given=1_000_000, generated=0)
+    statements_draft(at=at(3))
+    before = [statement_sheet(s) for s in Statement.objects.order_by("month")]
+    assert [sheet.credit_closing for sheet in before] == [8, 7]
+    assert [sheet.credit_closing for sheet in issued_all(at(3))] == [8, 7]
+
+
+EDITS = [
+    "UPDATE billing_statement SET team_name = 'x'",
+    "UPDATE billing_statement SET state = 'draft', number = NULL, issued_at = NULL",
+    "DELETE FROM billing_statement",
+    "UPDATE billing_statementline SET amount = 0",
+    "DELETE FROM billing_statementline",
+    "INSERT INTO billing_statemententry (entry_id, statement_id) SELECT id, id FROM billing_statement",
+    "UPDATE billing_statemententry SET statement_id = statement_id",
+    "DELETE FROM billing_statemententry",
+    "SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL tessera.truncate = 'refuse'; TRUNCATE billing_statementline",
+]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_issued_statement_is_never_edited(hold: MakeHold, edit: str) -> None:
+    book(hold, at(1))
+    issued_all(at(3))
+    with (
+        pytest.raises(DatabaseError, match="never changed"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(edit)
+
+
+def test_numbers_follow_each_other(hold: MakeHold) -> None:
+    book(hold, at(1))
+    statements_draft(at=at(3))
+    with pytest.raises(DatabaseError, match="numbered one after the other"), transaction.atomic():
+        Statement.objects.update(state="issued", number=7, issued_at=at(3), total=0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_numbers_have_no_gaps_whoever_issues_at_once(hold: MakeHold) -> None:
+    for _ in range(6):
+        team = team_make(owner=user_make())
+        book(hold, at(1), payer=Payer(team_id=team.id))
+    statements_draft(at=at(3))
+    first = Statement.objects.order_by("id")[0]
+    with transaction.atomic():
+        statement_issue(statement=first, by="rolled back", at=at(3))
+        transaction.set_rollback(True)
+
+    def run() -> None:
+        try:
+            statements_issue_due(at=at(3))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(Statement.objects.values_list("number", flat=True)) == [1, 2, 3, 4, 5, 6]
+    assert StatementEntry.objects.count() == LedgerEntry.objects.count() == 6
+
+
+def test_who_may_see_which(hold: MakeHold, payer: Payer) -> None:
+    book(hold, at(1))
+    book(hold, at(1), payer=Payer(team_id=None))
+    issued_all(at(3))
+    mine = Statement.objects.get(team_id=payer.team_id)
+    assert statements_list(team_ids=[payer.team_id]) == [mine]
+    everything = statements_list(team_ids=None)
+    assert len(everything) == 2
+    assert statements_list(team_ids=None, before=everything[0].id) == everything[1:]
+    assert statement_get(mine.id, team_ids=None) == statement_get(mine.id, team_ids=[payer.team_id]) == mine
+    with pytest.raises(NotFound):
+        statement_get(mine.id, team_ids=[])
+
+
+def test_a_name_is_no_formula_in_a_spreadsheet(hold: MakeHold, payer: Payer) -> None:
+    Team.objects.filter(id=payer.team_id).update(name="=HYPERLINK(1)")
+    book(hold, at(1))
+    (sheet,) = issued_all(at(3))
+    rows = list(csv.DictReader(StringIO(statement_csv(sheet))))
+    assert tuple(rows[0]) == COLUMNS
+    assert {row["team"] for row in rows} == {"'=HYPERLINK(1)"}
+
+
+def test_the_schedule_and_the_command(hold: MakeHold, payer: Payer, monkeypatch: pytest.MonkeyPatch) -> None:
+    book(hold, at(1))
+    assert issue_task() == 0, "no month is over yet"
+    out = StringIO()
+    call_command("statement_issue", stdout=out)
+    assert "Nothing was due." in out.getvalue()
+    with pytest.raises(CommandError, match="looks like 2026-11"):
+        call_command("statement_issue", month="January")
+    statements_draft(at=at(2, 2))
+    with pytest.raises(CommandError, match="is not over yet"):
+        call_command("statement_issue", month=f"{YEAR}-01", team=str(payer.team_id))
+    monkeypatch.setattr("app.billing.statements.now", lambda: at(2, 2))
+    out = StringIO()
+    call_command("statement_issue", month=f"{YEAR}-01", team=str(payer.team_id), stdout=out)
+    assert "Issued No. 000001: Research 2031-01" in out.getvalue()
+    call_command("statement_issue", month=f"{YEAR}-01", stdout=out)
+    assert str(StatementLine.objects.first()) == "charge m input"
