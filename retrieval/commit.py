@@ -14,6 +14,7 @@ from uuid_utils.compat import uuid7
 from retrieval.chunking import ChunkCut
 from retrieval.drafts import content_hash
 from retrieval.errors import LeaseLost, RetrievalError
+from retrieval.keyword_index import document_words_write
 from retrieval.lease import Lease
 from retrieval.models import Chunk, Collection, Document, DocumentText, EmbeddingDraft, EmbeddingSpace, Status
 from retrieval.parsing import PAGE_BREAK, Reading
@@ -73,6 +74,7 @@ def version_commit(
             )
         collection_recount(row.collection_id, written - before)
         superseded = {row.serving_sha256} - {"", lease.sha256}
+        row.language = document_words_write(row.pk, row.collection_id)
         row.serving_version, row.serving_sha256 = lease.version, lease.sha256
         row.status, row.ready_at, row.chunk_count = Status.READY, timezone.now(), written
         row.progress_done = row.progress_total = written

@@ -5,6 +5,9 @@ from django.db.models.functions import Lower
 from pgvector.django import HalfVectorField
 from uuid_utils.compat import uuid7
 
+# Django finds the rows of an app through this module.
+from retrieval.word_models import ChunkWords, WordCount, WordDelta  # noqa: F401
+
 LEVELS = ("public", "internal", "private")
 
 
@@ -154,6 +157,8 @@ class Document(Row):
     pages = models.PositiveIntegerField(null=True, blank=True)
     """Null where the format has no pages, or before it was read."""
     chunk_count = models.PositiveIntegerField(default=0)
+    language = models.CharField(max_length=8, blank=True, default="")
+    """ISO 639-1 of what was read; empty when it could not be told."""
     metadata = models.JSONField(default=dict, blank=True)
     warnings = models.JSONField(default=list, blank=True)
     ready_at = models.DateTimeField(null=True, blank=True)

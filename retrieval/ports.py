@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from retrieval.models import EmbeddingSpace
-from retrieval.types import Embedded, Embedder, Role
+from retrieval.types import Embedded, Embedder, Reranker, Role
 
 
 class RunDb(Protocol):
@@ -25,6 +25,12 @@ def _load(path: str) -> object:
 def embedder() -> Embedder:
     """The embedder named by RETRIEVAL_EMBEDDER. Errors: ImportError when there is none of this name."""
     return cast("Embedder", _load(settings.RETRIEVAL_EMBEDDER))
+
+
+def reranker() -> Reranker | None:
+    """The reranker named by RETRIEVAL_RERANKER, None when the setting is empty."""
+    path = settings.RETRIEVAL_RERANKER
+    return cast("Reranker", _load(path)) if path else None
 
 
 def run_db() -> RunDb:

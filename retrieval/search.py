@@ -1,24 +1,27 @@
-"""From a question to passages: embed it, rank what the viewer may read, leave out what is only noise."""
+"""From a question to passages: rank what the viewer may read, leave out what is only noise, put neighbours together."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import exp
 from uuid import UUID
 
-from uuid_utils.compat import uuid7
-
+from retrieval.hits import Hit, hits, merge_neighbours
 from retrieval.models import EmbeddingSpace
-from retrieval.nearest import Found, Hit, Reach, Scope, nearest, reach, scope_of
-from retrieval.ports import embed, run_db
+from retrieval.ports import reranker, run_db
+from retrieval.ranking import DEPTH, Candidate, Ranking, rank
+from retrieval.scope import Reach, Scope, reach, scope_of
 from retrieval.selectors import space_active
-from retrieval.types import Passage, Viewer
-from retrieval.vectors import unit_vectors, vector_text
+from retrieval.types import Filters, Passage, Viewer
 
 MAX_LIMIT = 200
+RERANKED = 30
+"""Candidates a reranker is given: its time is counted in texts."""
 STANDS_OUT = 2.7
 """Standard deviations by which the best passage must lie above the mean of all in reach, unless it is surely near."""
 STAYS = 1.2
 """The same for every further passage."""
+NAMES_IT = 0.7
+"""Share of the question's words, by their weight, from which a passage is shown however near it is in meaning."""
 _ENOUGH = 50
 """Chunks in reach from which mean and spread say something."""
 
@@ -41,91 +44,71 @@ _UNKNOWN = _Measured(floor=-1.0, sure=1.0)
 
 
 async def search(
-    *, query: str, viewer: Viewer, collection_ids: Sequence[UUID] | None, limit: int, payer: object
+    *,
+    query: str,
+    viewer: Viewer,
+    collection_ids: Sequence[UUID] | None,
+    limit: int,
+    payer: object,
+    filters: Filters | None = None,
 ) -> list[Passage]:
-    """The best passages, best first; empty when nothing is similar enough to be worth showing.
+    """The best passages, best first; empty when nothing is similar enough, or says enough of the question's words.
 
     `collection_ids`: None searches everything readable, an empty sequence nothing.
     Errors: NotFound naming an unknown or unreadable collection, EmbeddingUnavailable, what the embedder raises.
     """
     if not query.strip() or limit < 1 or (collection_ids is not None and not collection_ids):
         return []
-    scope = scope_of(viewer, collection_ids)
-    space, within = await run_db()(_prepare, scope)
+    limit = min(limit, MAX_LIMIT)
+    space, scope, within = await run_db()(prepare, scope_of(viewer, collection_ids, filters))
     if space is None or within.chunks == 0:
         # Known before anything is paid for.
         return []
-    answer = await embed([query], space=space, role="query", payer=payer)
-    vector = vector_text(unit_vectors(answer, texts=1, dimension=space.dimension)[0])
-    found = await run_db()(nearest, scope, space, vector, limit=min(limit, MAX_LIMIT), within=within)
-    return merge_neighbours(worth_showing(found, space, chunks=within.chunks))
+    ranking = await rank(
+        query, scope=scope, within=within, space=space, payer=payer, depth=max(DEPTH, 2 * limit)
+    )
+    chosen = worth_showing(ranking, space, chunks=within.chunks)
+    first = max(limit, RERANKED) if reranker() else limit
+    found = await run_db()(hits, scope, {item.chunk_id: _shown(item.score) for item in chosen[:first]})
+    return merge_neighbours((await reranked(query, found, payer=payer))[:limit])
 
 
-def worth_showing(found: Found, space: EmbeddingSpace, *, chunks: int) -> list[Hit]:
-    """The hits that are more than noise, best first; none when even the best one neither is near nor stands out."""
-    if not found.hits:
-        return []
+def prepare(scope: Scope) -> tuple[EmbeddingSpace | None, Scope, Reach]:
+    """What a search needs to know before it begins. Errors: NotFound."""
+    return space_active(), *reach(scope)
+
+
+def worth_showing(ranking: Ranking, space: EmbeddingSpace, *, chunks: int) -> list[Candidate]:
+    """The candidates that are more than noise, best first.
+
+    Near in meaning: when the best one is surely near or stands out from all in reach, those that stand out with it.
+    By its words: whatever says most of the question, such as a name or a number that no vector knows.
+    """
     model = _MODELS.get(space.model, _UNKNOWN)
     least = model.floor if space.min_similarity is None else space.min_similarity
-    best = found.hits[0].score
-    if chunks >= _ENOUGH and found.spread > 0:
-        if best < model.sure and best < found.mean + STANDS_OUT * found.spread:
-            return []
-        least = max(min(least, best), found.mean + STAYS * found.spread)
-    return [hit for hit in found.hits if hit.score >= least]
-
-
-def _prepare(scope: Scope) -> tuple[EmbeddingSpace | None, Reach]:
-    return space_active(), reach(scope)
-
-
-def merge_neighbours(hits: Sequence[Hit]) -> list[Passage]:
-    """Passages of hits given best first; two hits that overlap in their document become one passage.
-
-    At most two: longer ones would crowd other documents out of the prompt.
-    """
-    by_place = {(hit.document_id, hit.version, hit.index): hit for hit in hits}
-    passages: list[Passage] = []
-    used: set[UUID] = set()
-    for hit in hits:
-        if hit.chunk_id in used:
-            continue
-        used.add(hit.chunk_id)
-        for step in (1, -1):
-            other = by_place.get((hit.document_id, hit.version, hit.index + step))
-            if other is None or other.chunk_id in used:
-                continue
-            first, second = (hit, other) if step == 1 else (other, hit)
-            if first.start <= second.start <= first.end < second.end:
-                used.add(other.chunk_id)
-                passages.append(_joined(hit, first, second))
-                break
+    best = max((item.cosine for item in ranking.fused), default=0.0)
+    if chunks >= _ENOUGH and ranking.spread > 0:
+        if best < model.sure and best < ranking.mean + STANDS_OUT * ranking.spread:
+            least = float("inf")
         else:
-            passages.append(_passage(hit))
-    return passages
+            least = max(min(least, best), ranking.mean + STAYS * ranking.spread)
+    named = NAMES_IT * ranking.most or float("inf")
+    return [item for item in ranking.fused if item.cosine >= least or item.words >= named]
 
 
-def _joined(best: Hit, first: Hit, second: Hit) -> Passage:
-    text = first.text + second.text[first.end - second.start :]
-    heading = first.heading if first.heading == second.heading else ""
-    whole = replace(best, page=first.page, start=first.start, end=second.end, text=text, heading=heading)
-    return _passage(whole)
+async def reranked(query: str, found: Sequence[Hit], *, payer: object) -> list[Hit]:
+    """The hits in the order of the reranker, or as they came where none is set up or it does not answer."""
+    rerank = reranker()
+    if rerank is None or len(found) < 2:
+        return list(found)
+    texts = [f"{hit.heading}\n{hit.text}" if hit.heading else hit.text for hit in found]
+    answer = await rerank(query, texts, payer=payer)
+    if answer is None:
+        return list(found)
+    best = sorted(zip(answer.scores, found, strict=True), key=lambda pair: (-pair[0], str(pair[1].chunk_id)))
+    return [replace(hit, score=_shown(score)) for score, hit in best]
 
 
-def _passage(hit: Hit) -> Passage:
-    return Passage(
-        id=uuid7(),
-        chunk_id=hit.chunk_id,
-        document_id=hit.document_id,
-        document_version=hit.version,
-        collection_id=hit.collection_id,
-        title=hit.name,
-        page=hit.page,
-        start=hit.start,
-        end=hit.end,
-        text=hit.text,
-        sha256=hashlib.sha256(hit.text.encode()).hexdigest(),
-        score=hit.score,
-        heading=hit.heading,
-        warnings=hit.warnings,
-    )
+def _shown(score: float) -> float:
+    """Between 0 and 1, in the same order."""
+    return 1 / (1 + exp(-max(-500.0, min(500.0, score))))

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from retrieval import blobs, rebuild, services
+from retrieval import blobs, keyword_index, rebuild, services
 
 
 @shared_task(name="retrieval.tasks.document_ingest", acks_late=False, ignore_result=True)
@@ -34,3 +34,9 @@ def spaces_advance() -> str:
 def originals_sweep() -> int:
     """Remove files that no row refers to. Returns how many."""
     return blobs.blobs_sweep()
+
+
+@shared_task(name="retrieval.tasks.words_fold", ignore_result=True)
+def words_fold() -> int:
+    """Join the word counts of what was written and removed lately. Returns how many differences there were."""
+    return keyword_index.words_fold()

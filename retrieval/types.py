@@ -1,7 +1,8 @@
 """Values and protocols that cross the tier's border. Pure: no framework, no IO."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 from uuid import UUID
 
@@ -36,6 +37,23 @@ class Viewer:
 
 
 @dataclass(frozen=True, slots=True)
+class Filters:
+    """What the documents of a search must be; None: whatever they are. An empty sequence lets nothing through."""
+
+    documents: Sequence[UUID] | None = None
+    tags: Sequence[str] | None = None
+    """Any of these among the document's `tags`."""
+    languages: Sequence[str] | None = None
+    """ISO 639-1."""
+    since: datetime | None = None
+    """Put in then or later."""
+    until: datetime | None = None
+    """Put in before then."""
+    metadata: Mapping[str, object] | None = None
+    """Fields that the document's metadata must hold, nested as they are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Embedded:
     """One embedder answer: a vector a text, in the order asked."""
 
@@ -62,7 +80,9 @@ class Scored:
 
 
 class Reranker(Protocol):
-    async def __call__(self, query: str, texts: Sequence[str], *, payer: object) -> Scored: ...
+    """Scores texts by how well each answers the query. None: it cannot now, and the order found first has to do."""
+
+    async def __call__(self, query: str, texts: Sequence[str], *, payer: object) -> Scored | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +120,13 @@ class Passage:
     sha256: str
     """Of `text` in UTF-8, hex: a stored citation can be checked later."""
     score: float
-    """Similarity, higher is better; only comparable within one embedding model."""
+    """0 to 1, higher is better; only comparable within one search."""
     heading: str = ""
     """Heading path, outermost first, joined by ` › `."""
     warnings: tuple[str, ...] = ()
     """What the reader should know about the source (guessed encoding, low OCR confidence)."""
+    page_end: int | None = None
+    """The last page, where the passage reaches over more than one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "loads-scrape": {"task": "app.catalog.tasks.loads_scrape", "schedule": 15.0, "options": {"expires": 10}},
     "counts-learn": {"task": "app.gate.tasks.counts_learn", "schedule": 30.0},
+    "words-fold": {"task": "retrieval.tasks.words_fold", "schedule": 60.0, "options": {"expires": 60}},
     "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
@@ -214,6 +215,7 @@ EMBEDDING_PASSAGE_PREFIX = env.text("EMBEDDING_PASSAGE_PREFIX", "passage: ")
 # Retrieval is the lower tier: it takes its embedder and its database door by name, as Django takes AUTH_USER_MODEL.
 RETRIEVAL_EMBEDDER = "app.gate.embedding.embed"
 RETRIEVAL_RUN_DB = "app.common.db.run_db"
+RETRIEVAL_RERANKER = ""
 
 # Webhooks and pages of metrics: hosts that may be called although they are private, as `host` or `host:port`.
 OUTBOUND_ALLOW = env.words("OUTBOUND_ALLOW")

@@ -26,6 +26,7 @@ def client(client_for, api_key):
         ({"query": "pumps", "limit": 0}, "limit"),
         ({"query": "pumps", "limit": 51}, "limit"),
         ({"query": "pumps", "collections": ["x"]}, "collections"),
+        ({"query": "pumps", "filters": {"since": "yesterday"}}, "filters"),
     ],
 )
 def test_a_wrong_field_is_named(client, body, field):
@@ -65,6 +66,18 @@ def test_without_the_embedder_the_answer_names_it(client, user, team, chat_targe
     assert answer.status_code == 503
     error = answer.json()["error"]
     assert (error["code"], error["detail"]["part"]) == ("embedder_unavailable", "embedder")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_filters_narrow_what_is_found(client, user, team, chat_target, originals_dir):
+    _ready(user, team)
+
+    def texts(**filters):
+        answer = client.post(SEARCH, {"query": "pumps", "filters": filters}, format="json")
+        return [passage["text"] for passage in answer.json()["items"]]
+
+    assert texts(languages=["en"]) == ["The pump is blue."]
+    assert [texts(languages=["de"]), texts(metadata={"a": 1}), texts(documents=[])] == [[], [], []]
 
 
 def _ready(user, team):

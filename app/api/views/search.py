@@ -16,6 +16,30 @@ from app.api.paging import listed, whole
 from app.api.serializers import body, refusals
 from app.billing.types import Payer
 from retrieval.search import search
+from retrieval.types import Filters
+
+
+class FiltersInput(serializers.Serializer[Any]):
+    """What the documents must be; all that are given must hold."""
+
+    documents = serializers.ListField(child=serializers.UUIDField(), max_length=1000, required=False)
+    tags = serializers.ListField(
+        child=serializers.CharField(), max_length=100, required=False, help_text="Any of these."
+    )
+    languages = serializers.ListField(
+        child=serializers.CharField(max_length=8),
+        max_length=50,
+        required=False,
+        help_text="ISO 639-1; any of these.",
+    )
+    since = serializers.DateTimeField(required=False, help_text="Put in then or later.")
+    until = serializers.DateTimeField(required=False, help_text="Put in before then.")
+    metadata = serializers.DictField(
+        required=False, help_text="Fields that the document's metadata must hold, nested as they are."
+    )
+
+    class Meta:
+        ref_name = "SearchFilters"
 
 
 class SearchView(APIView):
@@ -31,6 +55,7 @@ class SearchView(APIView):
             help_text="Absent: all I may read. []: none.",
         )
         limit = serializers.IntegerField(min_value=1, max_value=50, default=10)
+        filters = FiltersInput(required=False)
 
         class Meta:
             ref_name = "Search"
@@ -42,13 +67,16 @@ class SearchView(APIView):
         collection_id = serializers.UUIDField()
         title = serializers.CharField()
         page = serializers.IntegerField(allow_null=True)
+        page_end = serializers.IntegerField(
+            allow_null=True, help_text="Where it reaches over more than one page."
+        )
         heading = serializers.CharField()
         start = serializers.IntegerField(help_text="Offset in characters in the whole text.")
         end = serializers.IntegerField()
         text = serializers.CharField()
         sha256 = serializers.CharField()
         score = serializers.FloatField(
-            help_text="Higher is better; comparable within one embedding model only."
+            help_text="0 to 1, higher is better; comparable within one search only."
         )
         warnings = serializers.ListField(child=serializers.CharField())
 
@@ -78,5 +106,6 @@ class SearchView(APIView):
             collection_ids=asked["collections"],
             limit=asked["limit"],
             payer=payer,
+            filters=Filters(**asked["filters"]) if "filters" in asked else None,
         )
         return whole(self.Output(found, many=True).data)

@@ -11,7 +11,7 @@ from pytest_django import Settings
 from retrieval import drafts, services
 from retrieval.models import Collection, Document
 from retrieval.search import search
-from retrieval.types import Passage, Viewer
+from retrieval.types import Filters, Passage, Viewer
 from tests.integration.retrieval import embedders
 
 PERSON = f"user:{UUID(int=1)}"
@@ -71,7 +71,11 @@ def put(collection: Collection) -> Put:
     return add
 
 
-def find(query: str, viewer: Viewer, *collections: Collection, limit: int = 5) -> list[Passage]:
+def find(
+    query: str, viewer: Viewer, *collections: Collection, limit: int = 5, filters: Filters | None = None
+) -> list[Passage]:
     """Search from a sync test."""
     ids = [c.pk for c in collections] if collections else None
-    return async_to_sync(search)(query=query, viewer=viewer, collection_ids=ids, limit=limit, payer=None)
+    return async_to_sync(search)(
+        query=query, viewer=viewer, collection_ids=ids, limit=limit, payer=None, filters=filters
+    )

@@ -6,7 +6,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
 
-from retrieval import nearest, services
+from retrieval import keyword, nearest, scope, services
 from retrieval.models import Collection, EmbeddingSpace
 from retrieval.quotes import quote_sentences
 from retrieval.types import Viewer
@@ -19,7 +19,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(params=["exact", "approximate"])
 def plan(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "approximate":
-        monkeypatch.setattr(nearest.Reach, "exact", False)
+        monkeypatch.setattr(scope.Reach, "exact", False)
+        monkeypatch.setattr(keyword, "SCAN_UP_TO", 0)
     return str(request.param)
 
 
@@ -43,13 +44,15 @@ def test_the_index_serves_the_approximate_plan(
 ) -> None:
     put("One note about a subject.")
     space = EmbeddingSpace.objects.get()
-    sql = nearest._APPROXIMATE.format(dimension=space.dimension, space=space.pk, readable=nearest.READABLE)
-    scope = nearest.scope_of(viewer, None).parameters()
+    sql = nearest._APPROXIMATE.format(
+        dimension=space.dimension, space=space.pk, readable=scope.READABLE, narrowed=""
+    )
+    parameters = scope.scope_of(viewer, None).parameters()
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         cursor.execute(
-            "EXPLAIN " + sql + nearest._SHOWN,
-            {**scope, "space": space.pk, "vector": str([0.1] * space.dimension), "limit": 5},
+            "EXPLAIN " + sql + nearest._RANKED,
+            {**parameters, "space": space.pk, "vector": str([0.1] * space.dimension), "limit": 5},
         )
         lines = "\n".join(row[0] for row in cursor.fetchall())
     assert f"retrieval_vector_hnsw_{space.pk.hex}" in lines
@@ -61,7 +64,7 @@ def test_below_the_threshold_nothing_is_found(
 ) -> None:
     put("One note about a subject.")
     EmbeddingSpace.objects.update(min_similarity=least)
-    assert len(find("one note", viewer)) == found
+    assert len(find("something else", viewer)) == found
 
 
 def test_nothing_is_embedded_when_nothing_can_be_found(

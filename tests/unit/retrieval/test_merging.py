@@ -1,12 +1,15 @@
 """Hits become passages: noise is left out, neighbours are joined."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID, uuid5
 
 import pytest
 
+from retrieval.hits import Hit, merge_neighbours
 from retrieval.models import EmbeddingSpace
-from retrieval.nearest import Found, Hit
-from retrieval.search import merge_neighbours, worth_showing
+from retrieval.ranking import Candidate, Ranking
+from retrieval.search import worth_showing
 
 NAMESPACE = UUID(int=3)
 DOCUMENT = "alpha beta gamma delta epsilon zeta"
@@ -30,6 +33,13 @@ def hit(index: int, start: int, end: int, score: float, *, document: str = "a", 
     )
 
 
+def ranking(
+    cosines: Sequence[float], *, mean: float = 0.0, spread: float = 0.0, words: float = 0.0, most: float = 0.0
+) -> Ranking:
+    found = [Candidate(uuid5(NAMESPACE, str(n)), cosine, words, cosine) for n, cosine in enumerate(cosines)]
+    return Ranking(fused=tuple(found), mean=mean, spread=spread, most=most)
+
+
 def test_overlapping_neighbours_are_joined_with_exact_offsets() -> None:
     second, first, far = hit(1, 11, 22, 0.9), hit(0, 0, 16, 0.8), hit(3, 31, 35, 0.7)
     passages = merge_neighbours([second, first, far])
@@ -43,8 +53,19 @@ def test_only_two_are_joined_and_none_is_lost() -> None:
 
 
 def test_neighbours_of_other_documents_and_versions_stay_apart() -> None:
-    hits = [hit(0, 0, 16, 0.9), hit(1, 11, 22, 0.8, document="b"), hit(1, 11, 22, 0.7, version=2)]
+    hits = [hit(0, 0, 16, 0.9), hit(1, 11, 22, 0.8, document="b"), hit(1, 11, 23, 0.7, version=2)]
     assert len(merge_neighbours(hits)) == 3
+
+
+def test_a_copy_of_a_text_is_not_shown_twice() -> None:
+    hits = [hit(0, 0, 16, 0.9), hit(0, 0, 16, 0.8, document="copy"), hit(0, 0, 10, 0.7, document="b")]
+    assert [p.score for p in merge_neighbours(hits)] == [0.9, 0.7]
+
+
+def test_a_joined_passage_tells_its_pages() -> None:
+    one, two = replace(hit(0, 0, 16, 0.9), page=3), replace(hit(1, 11, 22, 0.8), page=4)
+    assert [(p.page, p.page_end) for p in merge_neighbours([one, two])] == [(3, 4)]
+    assert [(p.page, p.page_end) for p in merge_neighbours([one, replace(two, page=3)])] == [(3, None)]
 
 
 def test_neighbours_without_overlap_stay_apart() -> None:
@@ -69,12 +90,18 @@ def test_neighbours_without_overlap_stay_apart() -> None:
 def test_noise_is_not_shown(
     scores: list[float], mean: float, spread: float, chunks: int, kept: list[float]
 ) -> None:
-    found = Found(tuple(hit(i * 2, 0, 5, score) for i, score in enumerate(scores)), mean, spread)
     space = EmbeddingSpace(model="multilingual-e5-small", dimension=384)
-    assert [h.score for h in worth_showing(found, space, chunks=chunks)] == kept
+    shown = worth_showing(ranking(scores, mean=mean, spread=spread), space, chunks=chunks)
+    assert [item.cosine for item in shown] == kept
 
 
 def test_a_measured_floor_of_the_space_comes_first() -> None:
-    found = Found((hit(0, 0, 5, 0.5),))
     space = EmbeddingSpace(model="multilingual-e5-small", dimension=384, min_similarity=0.4)
-    assert len(worth_showing(found, space, chunks=1)) == 1
+    assert len(worth_showing(ranking([0.5]), space, chunks=1)) == 1
+
+
+@pytest.mark.parametrize(("words", "kept"), [(8.0, 1), (6.0, 0), (0.0, 0)])
+def test_what_says_the_question_s_words_is_shown_however_far_its_meaning(words: float, kept: int) -> None:
+    space = EmbeddingSpace(model="multilingual-e5-small", dimension=384)
+    found = ranking([0.7], mean=0.69, spread=0.05, words=words, most=10.0)
+    assert len(worth_showing(found, space, chunks=500)) == kept

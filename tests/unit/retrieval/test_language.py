@@ -1,0 +1,57 @@
+"""Languages by script and function words; words as the keyword leg sees them; one order of two legs."""
+
+import pytest
+
+from retrieval.fusion import fused
+from retrieval.language import language_of
+from retrieval.words import words_of
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The annual leave of every employee is thirty days.", "en"),
+        ("Der Drucker im zweiten Stock druckt nur auf Papier, das nicht glänzt.", "de"),
+        ("La durée des congés est de trente jours pour tous les employés.", "fr"),
+        ("Las vacaciones de los empleados son de treinta días al año.", "es"),
+        ("As férias dos funcionários são de trinta dias e não mais.", "pt"),
+        ("Отпуск для всех сотрудников длится тридцать дней, и это не обсуждается.", "ru"),
+        ("年假为每年三十天。", "zh"),
+        ("年次有給休暇は年間三十日です。", "ja"),
+        ("연차 휴가는 일 년에 삼십 일입니다.", "ko"),
+        ("วันลาพักร้อนประจำปีมีสามสิบวัน", "th"),
+        ("الإجازة السنوية في الشركة هي ثلاثون يوما من العمل", "ar"),
+        ("कर्मचारियों की वार्षिक छुट्टी तीस दिन की है।", "hi"),
+        ("INV-2024-0017", ""),
+        ("12 345", ""),
+        ("", ""),
+    ],
+)
+def test_language(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("text", "spaced", "pairs"),
+    [
+        ("and/or x.y.z COVID-19", "and or x y z COVID 19", ""),
+        ("ﬁle １２", "file 12", ""),
+        ("年假为 30 天", "30", "年假 假为 天"),
+        ("使用Python语言", "Python", "使用 语言"),
+        ("कर्मचारी की", "कर्मचारी की", ""),
+        ("วันลา", "", "วั ัน นล ลา"),
+        ("…", "", ""),
+    ],
+)
+def test_words(text: str, spaced: str, pairs: str) -> None:
+    words = words_of(text)
+    assert (words.spaced, words.pairs) == (spaced, pairs)
+
+
+def test_both_legs_count_and_ties_are_settled_by_key() -> None:
+    order = fused({"a": 0.9, "b": 0.9, "c": 0.7, "d": 0.1}, {"b": 9.0, "c": 9.0})
+    assert [key for key, _ in order] == ["b", "c", "a", "d"]
+    assert [key for key, _ in fused({"y": 0.5, "x": 0.5}, {})] == ["x", "y"]
+    assert fused({}, {}) == []
+    # A leg that tells nothing changes no order.
+    assert [key for key, _ in fused({"a": 0.2, "b": 0.3}, {"a": 1.0, "b": 1.0})] == ["b", "a"]
