@@ -10,6 +10,7 @@ from app.catalog.selectors import Target
 from app.catalog.tokenizers import tokenizer
 from app.gate.counting import Sent
 from inference_client.types import CallRecord, Embeddings, Usage
+from inference_client.usage import buckets as disjoint
 
 _NOT_OWED = Buckets()
 _DEEPEST = 20
@@ -94,12 +95,21 @@ def _account(record: CallRecord, target: Target, sent: Sent, text: str) -> tuple
 
 
 def _reported(usage: Usage) -> Buckets:
-    return Buckets.from_totals(
-        input_tokens=usage.input_tokens or 0,
-        output_tokens=usage.output_tokens or 0,
-        cache_read=usage.cache_read or 0,
-        cache_write=usage.cache_write or 0,
-        reasoning=usage.reasoning or 0,
+    """Each bucket under the name it is priced by: a cache written for an hour is dearer than one for five minutes."""
+    split = disjoint(usage)
+    return Buckets(
+        input=split.input_uncached,
+        cache_read=split.cache_read,
+        cache_write=split.cache_write_short,
+        cache_write_mid=split.cache_write_mid,
+        cache_write_long=split.cache_write_long,
+        cache_write_xlong=split.cache_write_xlong,
+        input_audio=split.input_audio,
+        input_image=split.input_image,
+        output=split.output_text,
+        reasoning=split.reasoning,
+        output_audio=split.output_audio,
+        rejected_prediction=split.rejected_prediction,
     )
 
 
