@@ -25,7 +25,7 @@ help:
 	@echo "make clean   remove caches and .venv; data stays"
 
 run:
-	@tools/venv base embedded
+	@tools/venv base embedded ocr
 	@exec env $(if $(DATA),TESSERA_DATA="$(DATA)") $(PY) manage.py up $(if $(PORT),--port $(PORT)) $(if $(DATA),--data "$(DATA)")
 
 test:
@@ -38,21 +38,21 @@ cover:
 	@tools/test -n 2 --dist loadfile --cov --cov-report=term $(ARGS)
 
 check:
-	@tools/venv base embedded dev
+	@tools/venv base embedded ocr dev
 	@tools/check
 
 format:
-	@tools/venv base embedded dev
+	@tools/venv base embedded ocr dev
 	@.venv/bin/ruff check --quiet --fix-only . && .venv/bin/ruff format --quiet .
 
 bench:
-	@tools/venv base embedded dev
+	@tools/venv base embedded ocr dev
 	@for part in $(or $(BENCH),$(patsubst bench/%/__main__.py,%,$(wildcard bench/*/__main__.py))); do \
 	echo "bench.$$part"; $(PY) -m "bench.$$part" $(ARGS); done
 
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv (any recent version) on the PATH."; exit 1; }
-	@cd requirements && for set in base bedrock embedded dev; do \
+	@cd requirements && for set in base bedrock embedded ocr dev; do \
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url $$set.in -o $$set.txt; done
 	@cd requirements && uv pip compile -q --no-deps --python-version 3.11 --generate-hashes --no-emit-index-url \
 	model.in -o model.txt

@@ -27,6 +27,8 @@ from retrieval.parsing.source import Source
 PULSE_SECONDS = 2.0
 FILES_EACH = 100
 """After so many files a process is replaced, whatever a parser may have leaked."""
+_THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""Several readers run at once; numeric libraries that each take every core slow one another down."""
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -44,7 +46,7 @@ class _Reader:
             stdout=subprocess.PIPE,
             stderr=self._complaints,
             cwd=_ROOT,
-            env={"PYTHONPATH": str(_ROOT), "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+            env={"PYTHONPATH": str(_ROOT), "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", **_THREADS},
         )
 
     @property
@@ -54,7 +56,7 @@ class _Reader:
     def read(self, source: Source, heartbeat: Callable[[], None] | None) -> Reading:
         """Errors: ReadError, what `heartbeat` raises, _Died when the process ended without an answer."""
         self.files += 1
-        with tempfile.NamedTemporaryFile("r", encoding="utf-8") as answer:
+        with tempfile.NamedTemporaryFile() as answer:
             request = {
                 "path": str(source.path.resolve()),
                 "name": source.name,
@@ -88,17 +90,26 @@ class _Reader:
 
     def _wait(self, source: Source, heartbeat: Callable[[], None] | None) -> bool:
         """True when the answer is whole, False when the process ended before."""
-        deadline = time.monotonic() + source.limits.wall_seconds
         pipe = self._process.stdout
         assert pipe is not None
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
-            while not selector.select(timeout=PULSE_SECONDS):
-                if heartbeat is not None:
-                    heartbeat()
-                if time.monotonic() > deadline:
-                    raise _out_of_time(source, source.limits.wall_seconds)
-        return pipe.readline() == b"done\n"
+            while True:
+                self._wait_line(selector, source, heartbeat)
+                line = pipe.readline()
+                # A page more: the time starts anew.
+                if not line.startswith(b"page "):
+                    return line == b"done\n"
+
+    def _wait_line(
+        self, selector: selectors.BaseSelector, source: Source, heartbeat: Callable[[], None] | None
+    ) -> None:
+        deadline = time.monotonic() + source.limits.wall_seconds
+        while not selector.select(timeout=PULSE_SECONDS):
+            if heartbeat is not None:
+                heartbeat()
+            if time.monotonic() > deadline:
+                raise _out_of_time(source, source.limits.wall_seconds)
 
     def _last_words(self) -> str:
         self._complaints.seek(0)

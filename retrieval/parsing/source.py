@@ -1,11 +1,23 @@
-"""The one interface of all parsers: a Source in, a Reading out, ReadError when it cannot be."""
+"""The one interface of all readers: a Source in, a Reading out, ReadError when it cannot be."""
 
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from retrieval.errors import ReadError
 from retrieval.parsing.blocks import Reading
 from retrieval.parsing.limits import DEFAULT, Limits
+
+Parser = Callable[["Source"], Reading]
+
+
+class Budget:
+    """What one upload may still unpack, shared by everything inside it: a hundred small bombs are one big one."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.unpacked = limits.unpacked
+        self.members = limits.members
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +28,29 @@ class Source:
     name: str
     password: str | None = None
     limits: Limits = DEFAULT
+    parse: Parser | None = None
+    """Reads what is inside: attachments, members of an archive."""
+    progress: Callable[[int, int], None] = lambda done, total: None
+    """Called while slow work goes on: pages done and pages in all."""
+    depth: int = 0
+    """How many files this one is packed in."""
+    budget: Budget = field(default_factory=lambda: Budget(DEFAULT))
 
     def data(self) -> bytes:
         """All bytes; the size was checked before."""
         return self.path.read_bytes()
 
-
-Parser = Callable[[Source], Reading]
+    def inside(self, data: bytes, name: str) -> Reading:
+        """Read a file packed in this one. Errors: ReadError, also for too many layers."""
+        if self.depth >= self.limits.depth or self.parse is None:
+            raise ReadError(
+                f"“{name}” is packed more than {self.limits.depth} layers deep and was not opened. "
+                "Unpack it and upload it by itself.",
+                reason="bomb",
+            )
+        if not data:
+            raise ReadError(f"“{name}” is empty, so there is nothing to read.", reason="empty")
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(data)
+            file.flush()
+            return self.parse(replace(self, path=Path(file.name), name=name, depth=self.depth + 1))

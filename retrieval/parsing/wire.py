@@ -1,33 +1,52 @@
 """A Reading or a ReadError as JSON, between the reading process and the one that asked."""
 
-import json
-from dataclasses import asdict
 from typing import Any
 
+import orjson
+
 from retrieval.errors import ReadError
-from retrieval.parsing.blocks import Block, Page, Reading
+from retrieval.parsing.blocks import Block, Line, Page, Reading
 
 
-def reading_dump(reading: Reading) -> str:
-    return json.dumps({"reading": asdict(reading)}, ensure_ascii=False)
+def reading_dump(reading: Reading) -> bytes:
+    # Tuples, not names: a long document has a hundred thousand lines.
+    pages = [
+        (
+            page.number,
+            page.text,
+            [(b.kind, b.start, b.end, b.heading) for b in page.blocks],
+            [(line.start, line.end, line.box) for line in page.lines],
+            page.ocr,
+            page.confidence,
+        )
+        for page in reading.pages
+    ]
+    about = (reading.format, reading.mime, reading.paged, dict(reading.metadata), reading.warnings)
+    return orjson.dumps({"about": about, "pages": pages})
 
 
-def error_dump(error: ReadError) -> str:
-    return json.dumps({"error": error.message, "reason": error.reason}, ensure_ascii=False)
+def error_dump(error: ReadError) -> bytes:
+    return orjson.dumps({"error": error.message, "reason": error.reason})
 
 
-def load(text: str) -> Reading:
+def load(data: bytes) -> Reading:
     """Errors: ReadError as the reader raised it, ValueError when the answer is not whole."""
-    answer: dict[str, Any] = json.loads(text)
+    answer: dict[str, Any] = orjson.loads(data)
     if "error" in answer:
         raise ReadError(answer["error"], reason=answer["reason"])
-    raw = answer["reading"]
-    pages = tuple(
-        Page(
-            page["number"],
-            page["text"],
-            tuple(Block(b["kind"], b["start"], b["end"], tuple(b["heading"])) for b in page["blocks"]),
-        )
-        for page in raw["pages"]
+    name, mime, paged, metadata, warnings = answer["about"]
+    pages = tuple(_page(*raw) for raw in answer["pages"])
+    return Reading(name, mime, pages, paged, metadata, tuple(warnings))
+
+
+def _page(
+    number: int, text: str, blocks: list[Any], lines: list[Any], ocr: bool, confidence: float | None
+) -> Page:
+    return Page(
+        number,
+        text,
+        tuple(Block(kind, start, end, tuple(heading)) for kind, start, end, heading in blocks),
+        tuple(Line(start, end, tuple(box)) for start, end, box in lines),
+        ocr,
+        confidence,
     )
-    return Reading(raw["format"], raw["mime"], pages, raw["paged"], raw["metadata"], tuple(raw["warnings"]))

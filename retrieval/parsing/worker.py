@@ -21,24 +21,32 @@ from retrieval.parsing.source import Source
 from retrieval.parsing.wire import error_dump, reading_dump
 
 _PR_SET_PDEATHSIG = 1
+_MODELS = 2_500_000_000
+"""Address space of the text recognition, bytes; it fills about a third."""
+_extra = [0]
 
 
 def main() -> None:
     # Dies with its parent: a killed ingestion worker leaves no reader behind.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     for line in sys.stdin:
         request = json.loads(line)
-        Path(request["answer"]).write_text(_answer(request), encoding="utf-8")
-        sys.stdout.write("done\n")
-        sys.stdout.flush()
+        Path(request["answer"]).write_bytes(_answer(request))
+        _say("done")
 
 
-def _answer(request: Mapping[str, Any]) -> str:
+def _answer(request: Mapping[str, Any]) -> bytes:
     limits = Limits(**request["limits"])
     _confine(limits)
-    source = Source(Path(request["path"]), request["name"], request["password"], limits)
+
+    def progress(done: int, total: int) -> None:
+        # Recognising a page takes seconds: each has the time of a whole file, and the models need memory of their own.
+        _confine(limits, memory=_MODELS)
+        _say(f"page {done} {total}")
+
+    source = Source(Path(request["path"]), request["name"], request["password"], limits, progress=progress)
     try:
         return reading_dump(parse(source))
     except ReadError as error:
@@ -50,8 +58,16 @@ def _answer(request: Mapping[str, Any]) -> str:
         return error_dump(ReadError(sentence))
 
 
-def _confine(limits: Limits) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _confine(limits: Limits, *, memory: int = 0) -> None:
+    # Loaded models stay: what they take is added for all files after.
+    _extra[0] = max(_extra[0], memory)
+    most = limits.memory + _MODELS
+    resource.setrlimit(resource.RLIMIT_AS, (limits.memory + _extra[0], most))
     # The limit counts the whole life of the process: what earlier files took is added.
     usage = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(usage.ru_utime + usage.ru_stime) + limits.cpu_seconds

@@ -6,9 +6,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from retrieval.errors import ReadError
 from retrieval.parsing.blocks import PageBuilder, Reading, table_text
+from retrieval.parsing.clues import LIKELY, SURE, Clues, Format
 from retrieval.parsing.decoding import decode
+from retrieval.parsing.readers.text import notes
 from retrieval.parsing.source import Source
-from retrieval.parsing.text import notes
 
 
 def _names(*lines: str) -> frozenset[str]:
@@ -23,6 +24,10 @@ _INLINE = _names(
     "a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark math mi mn mo mrow msub msup nobr q",
     "rb rt ruby s samp small span strong sub sup time tt u var wbr",
 )
+_START = re.compile(
+    r"\s*(<!--.*?-->\s*|<\?xml[^>]*\?>\s*)*<(!doctype\s+html|html\b|head\b|body\b)", re.IGNORECASE | re.DOTALL
+)
+_TAG = re.compile(r"</?(p|div|span|table|tr|td|ul|li|h[1-6]|br|title|meta|script|a)\b[^>]*>", re.IGNORECASE)
 _HEADING = re.compile(r"^h[1-6]$")
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
@@ -222,3 +227,13 @@ def _elements(node: LexborNode) -> list[LexborNode]:
 def _span(cell: LexborNode, name: str) -> int:
     value = (cell.attributes.get(name) or "1").strip()
     return max(1, min(int(value), _MAX_SPAN)) if value.isdecimal() else 1
+
+
+def _claims(clues: Clues) -> int:
+    if _START.match(clues.text):
+        return SURE
+    named = clues.suffix in {".html", ".htm", ".xhtml"}
+    return LIKELY if named and len(_TAG.findall(clues.text)) >= 3 else 0
+
+
+FORMATS = (Format("html", "text/html", "HTML", _claims, read_html),)

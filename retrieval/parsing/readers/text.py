@@ -4,6 +4,7 @@ import re
 
 from retrieval.errors import ReadError
 from retrieval.parsing.blocks import PageBuilder, Reading, clean
+from retrieval.parsing.clues import FALLBACK, Format
 from retrieval.parsing.decoding import Decoded, decode
 from retrieval.parsing.source import Source
 
@@ -14,8 +15,7 @@ def read_text(source: Source) -> Reading:
     """A text file as one page. Errors: ReadError when it holds no character."""
     decoded = decode(source.data())
     builder = PageBuilder()
-    for paragraph in _BLANK_LINES.split(clean(decoded.text)):
-        builder.add("paragraph", paragraph)
+    text_blocks(decoded.text, builder)
     page = builder.page()
     if not page.text:
         raise ReadError(f"“{source.name}” holds no text, only blanks.", reason="empty")
@@ -29,6 +29,12 @@ def read_text(source: Source) -> Reading:
     )
 
 
+def text_blocks(text: str, builder: PageBuilder) -> None:
+    """Blank lines part paragraphs."""
+    for paragraph in _BLANK_LINES.split(clean(text)):
+        builder.add("paragraph", paragraph)
+
+
 def notes(decoded: Decoded) -> tuple[str, ...]:
     """The warning that an encoding was guessed, if it was."""
     if not decoded.guessed:
@@ -38,3 +44,14 @@ def notes(decoded: Decoded) -> tuple[str, ...]:
         "If letters look wrong, save it as UTF-8 and upload it again."
     )
     return (warning,)
+
+
+FORMATS = (
+    Format(
+        "text",
+        "text/plain",
+        "plain text",
+        lambda clues: FALLBACK if clues.text else 0,
+        read_text,
+    ),
+)

@@ -8,9 +8,10 @@ from xml.parsers.expat import ExpatError
 import mammoth
 
 from retrieval.errors import ReadError
-from retrieval.parsing.archive import archive_checked
+from retrieval.parsing.archive import damaged, package
 from retrieval.parsing.blocks import PageBuilder, Reading
-from retrieval.parsing.html import html_blocks
+from retrieval.parsing.clues import SURE, Format
+from retrieval.parsing.readers.html import html_blocks
 from retrieval.parsing.source import Source
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -33,17 +34,13 @@ def read_docx(source: Source) -> Reading:
     Errors: ReadError for damaged files, bombs and declared XML entities.
     """
     try:
-        file = archive_checked(source)
-        with zipfile.ZipFile(file) as archive:
-            parts = _parts(archive, source)
-        html = mammoth.convert_to_html(
-            file, style_map=_STYLES, convert_image=mammoth.images.img_element(_no_image)
-        )
+        with package(source) as archive:
+            parts = _parts(archive)
+            html = mammoth.convert_to_html(
+                archive.fp, style_map=_STYLES, convert_image=mammoth.images.img_element(_no_image)
+            )
     except _BROKEN as exc:
-        raise ReadError(
-            f"“{source.name}” is a Word document that is damaged inside. "
-            "Open it in Word or LibreOffice and save it again."
-        ) from exc
+        raise damaged(source, "a Word document") from exc
     builder = PageBuilder()
     for text in parts.headers:
         builder.add("paragraph", text)
@@ -68,20 +65,14 @@ class _Parts:
         self.footers: list[str] = []
 
 
-def _parts(archive: zipfile.ZipFile, source: Source) -> _Parts:
+def _parts(archive: zipfile.ZipFile) -> _Parts:
     parts = _Parts()
     for name in sorted(archive.namelist()):
         if not name.endswith((".xml", ".rels")):
             continue
         data = archive.read(name)
-        # No Word document declares entities; one that does is made to blow up or read files.
-        if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-            raise ReadError(
-                f"“{source.name}” declares XML entities, which no Word document needs; it was not opened.",
-                reason="bomb",
-            )
         if name == "docProps/core.xml":
-            title = ET.fromstring(data).find(  # noqa: S314 (entities were refused above)
+            title = ET.fromstring(data).find(  # noqa: S314 - `package` refused entities
                 "{http://purl.org/dc/elements/1.1/}title"
             )
             parts.title = " ".join(((title.text if title is not None else "") or "").split())
@@ -112,3 +103,14 @@ def _run_text(node: ET.Element) -> str:
 def _no_image(image: object) -> dict[str, str]:
     """Pictures are left out; their description, if any, is kept by mammoth as the alternative text."""
     return {"src": ""}
+
+
+FORMATS = (
+    Format(
+        "docx",
+        _MIME,
+        "Word (.docx, .doc)",
+        lambda c: SURE if "word/document.xml" in c.members else 0,
+        read_docx,
+    ),
+)

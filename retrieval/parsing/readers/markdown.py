@@ -8,10 +8,11 @@ from markdown_it.token import Token
 
 from retrieval.errors import ReadError
 from retrieval.parsing.blocks import PageBuilder, Reading, clean, table_text
+from retrieval.parsing.clues import Format, by_text
 from retrieval.parsing.decoding import decode
-from retrieval.parsing.html import html_blocks
+from retrieval.parsing.readers.html import html_blocks
+from retrieval.parsing.readers.text import notes
 from retrieval.parsing.source import Source
-from retrieval.parsing.text import notes
 
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n(?:---|\.\.\.)\n", re.DOTALL)
 _TITLE = re.compile(r"^title:\s*[\"']?(.*?)[\"']?\s*$", re.MULTILINE)
@@ -121,3 +122,8 @@ def _rows(inner: Sequence[Token]) -> list[list[str]]:
         elif token.type == "inline":
             rows[-1].append(plain(token))
     return rows
+
+
+FORMATS = (
+    Format("markdown", "text/markdown", "Markdown", by_text(".md", ".markdown", ".mkd"), read_markdown),
+)

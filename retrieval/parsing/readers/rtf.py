@@ -1,0 +1,74 @@
+"""Rich Text, by striprtf: text in every code page, rows of tables with their cells."""
+
+import re
+
+from striprtf.striprtf import rtf_to_text
+
+from retrieval.errors import ReadError
+from retrieval.parsing.archive import damaged
+from retrieval.parsing.blocks import PageBuilder, Reading, clean
+from retrieval.parsing.clues import SURE, Format
+from retrieval.parsing.source import Source
+
+_TITLE = re.compile(r"\{\\title\s+([^{}\\]+)\}")
+_BROKEN = (ValueError, LookupError, TypeError, AttributeError)
+
+
+def read_rtf(source: Source) -> Reading:
+    """A Rich Text file as one page. Errors: ReadError when it is damaged or holds no text."""
+    code = source.data().decode("latin-1")
+    try:
+        text = rtf_text(code)
+    except _BROKEN as exc:
+        raise damaged(source, "a Rich Text file") from exc
+    builder = PageBuilder()
+    rtf_blocks(text, builder)
+    page = builder.page()
+    if not page.text:
+        raise ReadError(f"“{source.name}” holds no text.", reason="empty")
+    title = _TITLE.search(code)
+    metadata = {"title": title[1].strip()} if title else {}
+    return Reading("rtf", "application/rtf", (page,), paged=False, metadata=metadata)
+
+
+def rtf_text(code: str) -> str:
+    """Plain text of RTF code, ends of cells as `|`."""
+    text: str = rtf_to_text(code, errors="replace")
+    # Characters beyond the first plane are written as halves.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def rtf_blocks(text: str, builder: PageBuilder) -> None:
+    """Paragraphs, and runs of lines that end with a cell as tables."""
+    held: list[str] = []
+    kind = False
+    for line in clean(text).split("\n"):
+        row = line.rstrip().endswith("|")
+        if held and (row != kind or not line.strip()):
+            _add(builder, held, table=kind)
+        if line.strip():
+            kind = row
+            held.append(line)
+    _add(builder, held, table=kind)
+
+
+def _add(builder: PageBuilder, lines: list[str], *, table: bool) -> None:
+    if table:
+        rows = (
+            " | ".join(cell.strip() for cell in line.rstrip().removesuffix("|").split("|")) for line in lines
+        )
+        builder.add("table", "\n".join(rows))
+    else:
+        builder.add("paragraph", "\n".join(lines))
+    lines.clear()
+
+
+FORMATS = (
+    Format(
+        "rtf",
+        "application/rtf",
+        "Rich Text (.rtf)",
+        lambda clues: SURE if clues.head.lstrip().startswith(b"{\\rtf") else 0,
+        read_rtf,
+    ),
+)

@@ -1,0 +1,178 @@
+"""Excel: a page for each sheet, cells as they are shown where that matters (dates, percents, leading zeros)."""
+
+import datetime
+import re
+import zipfile
+from xml.etree import ElementTree as ET
+
+import python_calamine as calamine
+
+from retrieval.errors import ReadError
+from retrieval.parsing.archive import damaged, package, protected, xml_root
+from retrieval.parsing.blocks import Page, PageBuilder, Reading
+from retrieval.parsing.clues import SURE, Clues, Format
+from retrieval.parsing.sheets import add_rows
+from retrieval.parsing.source import Source
+
+_MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_OLD_MIME = "application/vnd.ms-excel"
+_MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_REL = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_BROKEN = (zipfile.BadZipFile, ET.ParseError, KeyError, EOFError, NotImplementedError, ValueError)
+_ZEROS = re.compile(r"^0{2,30}$")
+_CELL = re.compile(r"([A-Z]{1,3})(\d{1,7})")
+_MOST_CELLS = 5_000_000
+_Styles = dict[tuple[int, int], str]
+
+
+def read_xlsx(source: Source) -> Reading:
+    """An Excel workbook by sheets. Errors: ReadError for damaged and hostile files."""
+    try:
+        with package(source) as archive:
+            styled = _styled_cells(archive)
+    except _BROKEN as exc:
+        raise damaged(source, "an Excel workbook") from exc
+    return _read(source, "xlsx", _MIME, styled)
+
+
+def read_xls(source: Source) -> Reading:
+    """A workbook of Excel 97 to 2003 by sheets. Errors: ReadError for damaged and locked files."""
+    return _read(source, "xls", _OLD_MIME, {})
+
+
+def _read(source: Source, name: str, mime: str, styled: dict[str, _Styles]) -> Reading:
+    try:
+        book = calamine.CalamineWorkbook.from_path(str(source.path))
+        pages = tuple(
+            _sheet(i, book.get_sheet_by_name(sheet), styled.get(sheet, {}), source)
+            for i, sheet in enumerate(book.sheet_names, start=1)
+        )
+    except calamine.PasswordError as exc:
+        raise protected(source) from exc
+    except calamine.CalamineError as exc:
+        raise damaged(source, "an Excel workbook") from exc
+    # A sheet's own name is no content.
+    if not any(len(page.blocks) > 1 for page in pages):
+        raise ReadError(f"“{source.name}” is a workbook of empty sheets.", reason="empty")
+    return Reading(name, mime, pages, paged=False, metadata={"sheets": list(book.sheet_names)})
+
+
+def _sheet(number: int, sheet: calamine.CalamineSheet, styles: _Styles, source: Source) -> Page:
+    builder = PageBuilder(number)
+    builder.add("heading", sheet.name)
+    if sheet.total_height * sheet.total_width > _MOST_CELLS:
+        raise ReadError(
+            f"The sheet “{sheet.name}” in “{source.name}” spans {sheet.total_height:,} rows and {sheet.total_width:,} "
+            "columns. Delete the empty ones, or split it.",
+            reason="too_large",
+        )
+    raw = sheet.to_python(skip_empty_area=False)
+    rows = [
+        [_shown(value, styles.get((i, j), "")) for j, value in enumerate(row)] for i, row in enumerate(raw)
+    ]
+    for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
+        # A title over the whole sheet is one cell to a reader; cells of data are filled everywhere.
+        if top >= len(rows) or left >= len(rows[top]) or not (text := rows[top][left]):
+            continue
+        lone = sum(bool(cell) for cell in rows[top]) == 1 and top == bottom
+        for row in rows[top : bottom + 1] if not lone else ():
+            for j in range(left, min(right + 1, len(row))):
+                row[j] = row[j] or text
+    add_rows(builder, rows)
+    return builder.page()
+
+
+def _shown(value: object, style: str) -> str:
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float | int):
+        return _number(float(value), style)
+    if isinstance(value, datetime.datetime):
+        return _moment(value)
+    if isinstance(value, datetime.timedelta):
+        seconds = round(value.total_seconds())
+        return f"{seconds // 3600}:{seconds % 3600 // 60:02}:{seconds % 60:02}"
+    return str(value)
+
+
+def _number(value: float, style: str) -> str:
+    if style == "%":
+        return f"{value * 100:.10g}%"
+    text = str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return text.zfill(len(style)) if style else text
+
+
+def _moment(value: datetime.datetime) -> str:
+    if value.time() == datetime.time():
+        return value.date().isoformat()
+    # Excel counts days in floating point: a microsecond short of a second is that second.
+    rounded = value + datetime.timedelta(milliseconds=500)
+    text = rounded.replace(microsecond=0)
+    if text.year < 1900 or text.date() == datetime.date(1899, 12, 31):
+        return text.time().isoformat()
+    return text.isoformat(sep=" ")
+
+
+def _styled_cells(archive: zipfile.ZipFile) -> dict[str, _Styles]:
+    """By sheet name, the cells whose number format changes what a number says: percents, and zeros in front."""
+    formats = _telling_styles(archive)
+    if not formats:
+        return {}
+    targets = {
+        node.get("Id", ""): node.get("Target", "") for node in xml_root(archive, "xl/_rels/workbook.xml.rels")
+    }
+    found: dict[str, _Styles] = {}
+    for sheet in xml_root(archive, "xl/workbook.xml").iter(f"{_MAIN}sheet"):
+        target = targets.get(sheet.get(_REL, ""), "")
+        path = target.lstrip("/") if target.startswith("/") else f"xl/{target}"
+        if path in archive.namelist():
+            with archive.open(path) as part:
+                found[sheet.get("name", "")] = _cells(part, formats)
+    return found
+
+
+def _cells(part: object, formats: dict[str, str]) -> _Styles:
+    cells: _Styles = {}
+    for _, node in ET.iterparse(part):  # type: ignore[call-overload] # noqa: S314 - `package` refused entities
+        if node.tag == f"{_MAIN}c":
+            style = formats.get(node.get("s", ""))
+            place = _CELL.fullmatch(node.get("r", ""))
+            if style and place:
+                column = 0
+                for letter in place[1]:
+                    column = column * 26 + ord(letter) - 64
+                cells[int(place[2]) - 1, column - 1] = style
+        elif node.tag == f"{_MAIN}row":
+            node.clear()
+    return cells
+
+
+def _telling_styles(archive: zipfile.ZipFile) -> dict[str, str]:
+    """By index of a cell's style: "%" or the zeros of its number format."""
+    if "xl/styles.xml" not in archive.namelist():
+        return {}
+    root = xml_root(archive, "xl/styles.xml")
+    codes = {"9": "%", "10": "%"}
+    for node in root.iter(f"{_MAIN}numFmt"):
+        code = node.get("formatCode", "")
+        if _ZEROS.match(code):
+            codes[node.get("numFmtId", "")] = code
+        elif code.split(";")[0].rstrip().endswith("%"):
+            codes[node.get("numFmtId", "")] = "%"
+    cells = root.find(f"{_MAIN}cellXfs")
+    ids = [node.get("numFmtId", "") for node in cells] if cells is not None else []
+    return {str(i): codes[key] for i, key in enumerate(ids) if key in codes}
+
+
+def _old(clues: Clues) -> int:
+    return SURE if clues.streams & {"Workbook", "Book"} else 0
+
+
+def _new(clues: Clues) -> int:
+    return SURE if clues.members & {"xl/workbook.xml", "xl/workbook.bin"} else 0
+
+
+FORMATS = (
+    Format("xlsx", _MIME, "Excel (.xlsx, .xls)", _new, read_xlsx),
+    Format("xls", _OLD_MIME, "", _old, read_xls),
+)
