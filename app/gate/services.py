@@ -279,7 +279,8 @@ async def embed_with(
             attempt = embedding_failed(target, type(exc).__name__, number)
             raise PartFailed(
                 "embedder",
-                f"The embedding server failed, so documents cannot be searched now. {exc.message}",
+                f"{exc.message.replace('inference server', 'embedding server')} Until then documents can be neither "
+                "searched nor added.",
                 code="embedder_unavailable",
             ) from exc
         finally:

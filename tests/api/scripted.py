@@ -20,12 +20,13 @@ def bearer(key: IssuedKey | str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key if isinstance(key, str) else key.plain}"}
 
 
-def scripted_port() -> int:
-    """A free port, where every backend of the database is from now on."""
+def scripted_port(only: str = "") -> int:
+    """A free port, where every backend of the database, or `only` the one of this name, is from now on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
-    Backend.objects.update(kind="openai", base_url=f"http://127.0.0.1:{port}/v1")
+    moved = Backend.objects.filter(name=only) if only else Backend.objects.all()
+    moved.update(kind="openai", base_url=f"http://127.0.0.1:{port}/v1")
     return port
 
 
@@ -36,10 +37,10 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 
 def call(
-    method: str, path: str, *scripts: Script, key: IssuedKey | None = None, **wishes: Any
+    method: str, path: str, *scripts: Script, key: IssuedKey | None = None, only: str = "", **wishes: Any
 ) -> tuple[httpx.Response, list[Seen]]:
     """(answer, what the model server saw); turns that still run are waited for."""
-    port = scripted_port()
+    port = scripted_port(only)
     if key is not None:
         wishes["headers"] = bearer(key) | wishes.get("headers", {})
 

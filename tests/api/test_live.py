@@ -29,7 +29,9 @@ def _until(ready: Callable[[], dict[str, Any] | None]) -> dict[str, Any]:
 
 def test_health_and_who_i_am(http, live_stack):
     assert http.get("/healthz").text == "ok\n"
-    assert http.get("/readyz").json() == {"status": "ready"}
+    # The last worker may say a moment after the web server that it is there.
+    ready = _until(lambda: found if (found := http.get("/readyz").json())["status"] == "ready" else None)
+    assert ready == {"status": "ready"}
     assert http.get("/api/v1/me").json()["email"] == live_stack["admin_email"]
     assert "tessera_turns_running" in http.get("/metrics").text
 

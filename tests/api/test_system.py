@@ -8,8 +8,10 @@ from django.db import connection
 from rest_framework.test import APIClient
 
 from app.api.views import system
+from app.catalog.models import Backend
 from app.chat import runs
 from app.common import redis_door
+from app.common.queues import queues_claim
 from tests.factories import key_make, user_make
 
 
@@ -40,9 +42,23 @@ def test_healthz_touches_nothing(path, broker_away):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/readyz", "/readyz/"])
-def test_readyz_is_ready_on_the_real_parts(path):
+def test_readyz_is_ready_on_the_real_parts(path, broker, chat_target, settings):
+    queues_claim(settings.QUEUES, "a worker")
     answer = APIClient().get(path)
     assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
+
+
+@pytest.mark.django_db
+def test_readyz_names_what_is_away_behind_a_process_that_works(broker, chat_target, settings):
+    """Field fault B15: the worker or the embedder is stopped; the chat still works and the health page says which."""
+    queues_claim(["default", "ingest.small"], "a worker")
+    Backend.objects.filter(name="Test embedding server").update(base_url="http://127.0.0.1:9/v1")
+    answer = APIClient().get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+    parts = {part["part"]: part["message"] for part in answer.json()["parts"]}
+    assert list(parts) == ["embedder", "queue ingest"]
+    assert "Test embedding server does not answer" in parts["embedder"]
+    assert "No worker for queue ingest" in parts["queue ingest"]
 
 
 @pytest.mark.django_db

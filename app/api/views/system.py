@@ -1,5 +1,6 @@
 """Health of this process and of what it needs; the documentation pages; the 404 of the API."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from csp.decorators import csp_update
@@ -19,11 +20,12 @@ from rest_framework.views import APIView
 from app.api.authentication import ApiKeyAuthentication
 from app.api.errors import error_body
 from app.api.metrics import metrics_text
+from app.api.readiness import parts_away
 from app.api.schema import SCHEMA_SETTINGS
 from app.chat.runs import draining
 from app.common.errors import AppError, NotAllowed, NotFound, PartFailed, Restarting
 from app.common.logs import request_id_var
-from app.common.redis_door import Unavailable, sync_redis
+from app.common.redis_door import Unavailable
 
 _schema_is_current = False
 
@@ -36,15 +38,15 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when this process can take work; 503 naming the first part that cannot."""
+    """200 when this process can take work, naming parts behind it that do not answer; 503 naming the first it needs."""
     try:
         if draining():
             raise Restarting(retry_after=5)
         _check_database()
-        _check_broker()
+        away = _parts_away()
     except AppError as exc:
         return _refused(exc)
-    return JsonResponse({"status": "ready"})
+    return JsonResponse({"status": "degraded", "parts": away} if away else {"status": "ready"})
 
 
 def _refused(exc: AppError) -> HttpResponse:
@@ -68,9 +70,9 @@ def _check_database() -> None:
         )
 
 
-def _check_broker() -> None:
+def _parts_away() -> list[Mapping[str, str]]:
     try:
-        sync_redis().ping()
+        return parts_away()
     except Unavailable as exc:
         raise PartFailed("broker", "The broker (Valkey) does not answer.", code="broker_unavailable") from exc
 

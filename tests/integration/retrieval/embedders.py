@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from asgiref.sync import sync_to_async
@@ -67,9 +68,14 @@ class TwinEmbedder:
     def _vector(self, text: str, dimension: int) -> list[float]:
         total = np.full(dimension, 0.01)
         for word in text.lower().split():
-            seed = int.from_bytes(hashlib.sha256(word.strip(".,?!").encode()).digest()[:8], "big")
-            total += np.random.default_rng(seed).standard_normal(dimension)
+            total += _word(word.strip(".,?!"), dimension)
         return [float(x) for x in total]
+
+
+@lru_cache(20_000)
+def _word(word: str, dimension: int) -> np.ndarray:
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).standard_normal(dimension)
 
 
 twin = TwinEmbedder()
