@@ -19,6 +19,7 @@ from app.api.views.documents import (
 )
 from app.api.views.erasing import CollectionEraseView, DocumentEraseView, ReceiptView
 from app.api.views.keys import KeysView, KeyView
+from app.api.views.limits import LimitRequestDecisionView, LimitRequestsView
 from app.api.views.messages import FeedbackView, SourcesView, TurnView
 from app.api.views.search import SearchView
 from app.api.views.system import DocsView, NowhereView, SchemaView, healthz, metrics, readyz
@@ -47,6 +48,8 @@ urlpatterns = [
     *both("me", MeView, "me"),
     *both("models", ModelsView, "models"),
     *both("limits", LimitsView, "limits"),
+    *both("limit-requests", LimitRequestsView, "limit-requests"),
+    *both("limit-requests/<uuid:request_id>/decide", LimitRequestDecisionView, "limit-request-decide"),
     *both("collections", CollectionsView, "collections"),
     *both("collections/<uuid:collection_id>", CollectionView, "collection"),
     *both("collections/<uuid:collection_id>/documents", DocumentsView, "collection-documents"),

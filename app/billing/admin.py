@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from app.billing.admin_booked import LedgerEntryAdmin, ReservationAdmin
+from app.billing.admin_limits import LimitRequestAdmin, PauseAdmin, RateLimitAdmin
 from app.billing.admin_outbox import DeliveryAdmin, WebhookAdmin
 from app.billing.forms import BudgetAddForm, BudgetForm, PriceForm
 from app.billing.models import (
@@ -16,8 +17,11 @@ from app.billing.models import (
     BudgetWindow,
     Delivery,
     LedgerEntry,
+    LimitRequest,
+    Pause,
     PriceComponent,
     PriceVersion,
+    RateLimit,
     Reservation,
     Webhook,
 )
@@ -233,3 +237,8 @@ admin.site.register(Delivery, DeliveryAdmin)
 
 def _amount(amount: Decimal, unit: str) -> str:
     return exact(amount, settings.CURRENCY) if unit == "money" else f"{amount.normalize():f} {unit}"
+
+
+admin.site.register(LimitRequest, LimitRequestAdmin)
+admin.site.register(Pause, PauseAdmin)
+admin.site.register(RateLimit, RateLimitAdmin)

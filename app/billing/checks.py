@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 
-from app.billing.types import EVERYTHING, STORED, Period, Rate, Side, Unit
+from app.billing.types import EVERYTHING, STORED, Period, Rate, Scope, Side, Unit
 from app.billing.types.words import is_exact
 from app.common.errors import InvalidInput
 
@@ -60,7 +60,9 @@ def check_limit(limit: Decimal | int, unit: Unit, zone: str) -> None:
         raise InvalidInput(f"{zone} is not a time zone; use an IANA name such as Europe/Berlin.") from exc
 
 
-def check_stored(unit: Unit, period: Period, price_key: str) -> None:
+def check_stored(scope: Scope, unit: Unit, period: Period, price_key: str) -> None:
     """What is stored does not begin anew, and belongs to no model. Errors: InvalidInput."""
+    if unit in STORED and scope == "key":
+        raise InvalidInput("What is stored belongs to a team or a person, not to a key.")
     if unit in STORED and (period != "lifetime" or price_key):
         raise InvalidInput(f"A limit of stored {unit} has no period and no model: give it `lifetime`.")

@@ -5,19 +5,21 @@ whom it covers, which the one who decides is told.
 """
 
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from app.billing.checks import check_limit
 from app.billing.models import BudgetWindow, LimitRequest
 from app.billing.types import Payer, Unit
 from app.common.clock import now
-from app.common.errors import Conflict, InvalidInput, NotFound
+from app.common.errors import Conflict, InvalidInput, NotAllowed, NotFound
 
 State = LimitRequest.State
+Asked: TypeAlias = LimitRequest
+"""A request for more, for those who may not import the table."""
 
 
 def limit_request_create(
@@ -41,10 +43,26 @@ def limit_request_create(
         return LimitRequest.objects.get(**asker, state=State.OPEN)
 
 
-def limit_request_grant(*, request: LimitRequest, amount: Decimal | None, decided_by: str) -> LimitRequest:
-    """Raise the window by `amount` (None: as asked) until it ends.
+def limit_requests() -> QuerySet[LimitRequest]:
+    """Every request, the newest first."""
+    return LimitRequest.objects.select_related("window__budget").order_by("-id")
 
-    Errors: InvalidInput without an amount; Conflict when it was decided or its window is over.
+
+def limit_request_get(request_id: UUID) -> LimitRequest:
+    """Errors: NotFound."""
+    row = limit_requests().filter(id=request_id).first()
+    if row is None:
+        raise NotFound("There is no such request.")
+    return row
+
+
+def limit_request_grant(
+    *, request: LimitRequest, amount: Decimal | None, decided_by: str, ceiling: Decimal | None = None
+) -> LimitRequest:
+    """Raise the window by `amount` (None: as asked) until it ends, to no more than `ceiling`.
+
+    Errors: InvalidInput without an amount; NotAllowed beyond the ceiling; Conflict when it was decided or its window
+    is over.
     """
     with transaction.atomic():
         row = _open(request)
@@ -52,6 +70,10 @@ def limit_request_grant(*, request: LimitRequest, amount: Decimal | None, decide
         if granted is None:
             raise InvalidInput("Say by how much to raise the limit.", detail={"field": "amount"})
         _check(granted, row.window)
+        if ceiling is not None and row.window.limit_snapshot + granted > ceiling:
+            raise NotAllowed(
+                "An administrator granted this team no more; only an administrator can raise it further."
+            )
         window_raise(window_id=row.window_id, amount=granted)
         return _decided(row, State.GRANTED, decided_by, granted)
 

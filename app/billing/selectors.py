@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -99,7 +99,11 @@ def entries_of(reservation_id: UUID) -> list[EntryRow]:
 
 
 def limits_remaining(
-    payer: Payer, *, price_key: str | None = None, kind: CallKind = "chat", at: datetime | None = None
+    payer: Payer,
+    *,
+    price_key: str | None = None,
+    kind: CallKind | Literal["storage"] = "chat",
+    at: datetime | None = None,
 ) -> list[LimitState]:
     """Every limit on the payer's way as it stands, widest scope first; `price_key` leaves out those of other models."""
     with connection.cursor() as cursor:

@@ -275,7 +275,7 @@ def budget_set(  # noqa: PLR0913 - one keyword for each column
     """
     zone = zone or settings.INSTALLATION_ZONE
     check_limit(limit, unit, zone)
-    check_stored(unit, period, price_key)
+    check_stored(scope, unit, period, price_key)
     try:
         subject = subject_of(scope, team_id=team_id, account_id=account_id, key_id=key_id)
     except ValueError as exc:

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from app.billing import credit, late, outbox, services, statements
+from app.billing import alerting, credit, late, outbox, services, statements
 
 
 @shared_task(name="app.billing.tasks.reservations_sweep")
@@ -34,3 +34,9 @@ def statements_issue() -> int:
     """Draft statements of months that are over, issue those whose grace is over. Returns how many were issued."""
     statements.statements_draft()
     return len(statements.statements_issue_due())
+
+
+@shared_task(name="app.billing.tasks.alerts_run")
+def alerts_run() -> int:
+    """Tell of budgets that have passed a threshold. Returns how many alerts were told."""
+    return alerting.alerts_run()

@@ -5,7 +5,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from app.billing.naming import Covers
-from app.billing.types import LimitState
+from app.billing.types import STORED, LimitState
 from app.common.formatting import count, figure, size
 
 _PERIODS = {"day": "daily ", "week": "weekly ", "month": "monthly ", "lifetime": ""}
@@ -74,6 +74,10 @@ def passed_words(limit: LimitState, covers: Covers, *, currency: str, at: dateti
 def _asked(limit: LimitState, currency: str) -> str:
     if limit.unit == "requests" or limit.needed is None:
         return "The message was not sent and nothing was charged."
+    if limit.unit in STORED:
+        over = amount_words(limit.needed - limit.remaining, limit.unit, currency)
+        asked = amount_words(limit.needed, limit.unit, currency)
+        return f"This file needs {asked}, {over} more than there is room for, so it was not kept."
     verb = "cost" if limit.unit == "money" else "taken"
     asked = amount_words(limit.needed, limit.unit, currency)
     shortest = (

@@ -115,6 +115,7 @@ CELERY_BEAT_SCHEDULE = {
     "turns-sweep": {"task": "app.chat.tasks.turns_sweep", "schedule": 10.0},
     "reservations-sweep": {"task": "app.billing.tasks.reservations_sweep", "schedule": 30.0},
     "credits-lapse": {"task": "app.billing.tasks.credits_lapse", "schedule": 60.0},
+    "alerts-run": {"task": "app.billing.tasks.alerts_run", "schedule": 30.0},
     "provisioned-book": {"task": "app.billing.tasks.provisioned_book", "schedule": 600.0},
     "documents-requeue": {
         "task": "retrieval.tasks.documents_requeue_expired",
@@ -187,6 +188,15 @@ UPLOAD_MAX_BYTES = env.number("UPLOAD_MAX_BYTES", 50_000_000)
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
+
+EMAIL_HOST = env.text("EMAIL_HOST")
+"""Empty: no mail is sent, and nothing waits for it."""
+EMAIL_PORT = env.number("EMAIL_PORT", 25)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS")
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "tessera@localhost")
 
 CURRENCY = env.text("CURRENCY", "EUR")
 INSTALLATION_ZONE = env.text("INSTALLATION_ZONE", "UTC")

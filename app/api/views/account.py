@@ -14,6 +14,7 @@ from app.accounts.selectors import ALL_SCOPES, team_of, teams_of, user_of
 from app.api.authentication import caller_of
 from app.api.paging import listed, whole
 from app.api.serializers import MoneyField, TeamRefSerializer, given, refusals
+from app.api.storage import stored_limits
 from app.billing.selectors import limits_remaining
 from app.billing.types import LimitState, Payer
 from app.chat.asking import models_for
@@ -113,7 +114,7 @@ class LimitsView(APIView):
     class Output(serializers.Serializer[Any]):
         scope = serializers.ChoiceField(choices=["installation", "team", "allowance", "person", "key"])
         name = serializers.CharField()
-        unit = serializers.ChoiceField(choices=["money", "tokens", "requests"])
+        unit = serializers.ChoiceField(choices=["money", "tokens", "requests", "bytes", "pages"])
         period = serializers.ChoiceField(choices=["day", "week", "month", "lifetime"])
         limit = serializers.CharField(help_text="Exact decimal; money in the installation's currency.")
         spent = serializers.CharField()
@@ -139,7 +140,8 @@ class LimitsView(APIView):
         payer = Payer(
             team_id=team.id, account_id=caller.account_id, user_id=caller.user_id, key_id=caller.key_id
         )
-        return whole([self.Output(_shown(limit)).data for limit in limits_remaining(payer)])
+        limits = [*limits_remaining(payer), *stored_limits(caller, team.id, payer)]
+        return whole([self.Output(_shown(limit)).data for limit in limits])
 
 
 def _shown(limit: LimitState) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import MultiPartParser
@@ -23,6 +24,7 @@ from app.api.documents import (
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page
 from app.api.serializers import given, refusals
+from app.api.storage import upload_admit
 from retrieval.models import Document, Status
 from retrieval.removal import document_remove
 from retrieval.selectors import (
@@ -127,7 +129,7 @@ class DocumentsView(APIView):
         operation_id="documents_create",
         request={"multipart/form-data": UploadInput},
         parameters=[PARAMETER],
-        responses={200: AcceptedOutput, 202: AcceptedOutput, **refusals(400, 403, 404, 413, 415, 422)},
+        responses={200: AcceptedOutput, 202: AcceptedOutput, **refusals(400, 402, 403, 404, 413, 415, 422)},
         description="202: kept and queued. 200: this collection has these very bytes already; the document it is.",
     )
     def post(self, request: Request, collection_id: UUID) -> Response:
@@ -135,12 +137,15 @@ class DocumentsView(APIView):
         return self.create(request, collection_id)
 
     @idempotent()
+    @transaction.atomic
     def create(self, request: Request, collection_id: UUID) -> Response:
         """The upload once its size is known to be acceptable."""
         caller = caller_of(request)
         caller.require_scope("write")
         collection = collection_writable(viewer_of(caller), collection_id)
         name, content = uploaded(request)
+        # Counted and kept in one transaction, so that two uploads cannot both take the last room.
+        upload_admit(caller=caller, collection=collection, content=content)
         row, created = document_create(
             collection=collection, name=name, content=content, created_by=principal_of(caller)
         )
@@ -178,15 +183,21 @@ class DocumentFileView(APIView):
     @extend_schema(
         operation_id="documents_replace",
         request={"multipart/form-data": UploadInput},
-        responses={200: AcceptedOutput, 202: AcceptedOutput, **refusals(400, 403, 404, 409, 413, 415, 422)},
+        responses={
+            200: AcceptedOutput,
+            202: AcceptedOutput,
+            **refusals(400, 402, 403, 404, 409, 413, 415, 422),
+        },
         description="The version before serves until the new one is ready. 200: the bytes are the same.",
     )
+    @transaction.atomic
     def put(self, request: Request, document_id: UUID) -> Response:
         upload_check(request)
         caller = caller_of(request)
         caller.require_scope("write")
         document = document_writable(viewer_of(caller), document_id)
         name, content = uploaded(request)
+        upload_admit(caller=caller, collection=document.collection, content=content, replaces=document.size)
         row, changed = document_replace(document=document, content=content, name=name)
         return _accepted(row, status=202 if changed else 200)
 

@@ -19,6 +19,10 @@ class BudgetAlert(BaseModel):
     told_at = models.DateTimeField(null=True, blank=True)
     """Null: still to be sent."""
     attempts = models.PositiveIntegerField(default=0, db_default=0)
+    told = models.JSONField(default=list, db_default=[])
+    """Who has had it: `mail`, ids of webhooks."""
+    left = models.JSONField(default=list, db_default=[])
+    """Webhooks that did not take it yet."""
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["window", "ratio"], name="billing_alert_once"),)

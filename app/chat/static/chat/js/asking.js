@@ -1,5 +1,5 @@
 // From a typed question to a finished answer: makes the conversation, follows the turn, keeps the text safe.
-import { ApiError, post, uniqueKey } from "../../common/js/api.js";
+import { ApiError, post, remove, uniqueKey } from "../../common/js/api.js";
 import { apply, newAnswer } from "./answer.js";
 import * as composer from "./composer.js";
 import * as conversations from "./conversations.js";
@@ -23,8 +23,9 @@ function shortTitle(text) {
   return line.length > 80 ? `${line.slice(0, 79)}…` : line;
 }
 
+/** Says whether the conversation was made just now. */
 async function ensureConversation(text) {
-  if (state.conversation) return;
+  if (state.conversation) return false;
   const { model, collections, team } = state.choice;
   const body = { title: shortTitle(text), model, collections };
   if (team) body.team = team;
@@ -34,6 +35,23 @@ async function ensureConversation(text) {
   window.history.pushState({}, "", `/c/${state.conversation.id}/`);
   conversations.touch(state.conversation);
   emit("conversation");
+  return true;
+}
+
+/** A first question that was refused leaves no empty conversation behind. */
+async function forgetEmpty() {
+  const { id } = state.conversation;
+  remember(`draft:${id}`, null);
+  state.conversation = null;
+  window.history.replaceState({}, "", "/");
+  conversations.drop(id);
+  emit("conversation");
+  try {
+    await remove(`conversations/${id}/`);
+  } catch (error) {
+    // It stays in the list after a reload; nothing else hangs on it.
+    if (!(error instanceof ApiError)) throw error;
+  }
 }
 
 function setTurn(turn) {
@@ -131,9 +149,10 @@ export async function send(given = null) {
   setTurn({ id: null, stopping: false });
   let placed = null;
   let accepted = false;
+  let fresh = false;
   const parentId = question.edited ? question.edited.parent_id ?? null : state.leaf;
   try {
-    await ensureConversation(question.text);
+    fresh = await ensureConversation(question.text);
     placed = place(question.text, parentId);
     const body = requestBody(question.text, parentId);
     const whole = await follow(placed.answer, {
@@ -149,6 +168,8 @@ export async function send(given = null) {
     if (!(error instanceof ApiError)) throw error;
     if (accepted) return fail(placed.answer, error);
     if (placed) takeBack(placed.asked, placed.answer, parentId);
+    // Offline, nobody knows whether the question arrived: then the conversation and the key stay.
+    if (fresh && error.status >= 400 && error.status < 500) await forgetEmpty();
     composer.giveBack(question);
     composer.showProblem(error, () => void send());
   } finally {

@@ -1,4 +1,5 @@
 // The question box: grows to eight lines, keeps a draft per conversation, sends on Enter, stops on Escape.
+import { ApiError, post } from "../../common/js/api.js";
 import { h, icon } from "../../common/js/dom.js";
 import { emit, on, recall, remember, state } from "./state.js";
 import { branch } from "./tree.js";
@@ -52,10 +53,29 @@ export function focus() {
 /** Say what went wrong right where the text is. `retry` repeats the sending. */
 export function showProblem(error, retry = null) {
   // The same words would be refused for their form once more; they have to be changed first.
-  const actions = retry && error.status !== 422 ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, "Try again")) : null;
+  const again = retry && error.status !== 422 ? h("button", { type: "button", class: "button compact", onclick: retry }, "Try again") : null;
+  const more = moreButton(error);
+  const actions = again || more ? h("div", { class: "actions" }, again, more) : null;
   problem.replaceChildren(h("div", { class: error.status === 402 || error.status === 429 ? "callout warn" : "callout bad" },
     icon("alert"), h("div", { class: "grow" }, h("p", {}, error.message), limitLine(error), actions)));
   problem.hidden = false;
+}
+
+/** Asks whoever may raise the limit that refused. */
+function moreButton(error) {
+  const limit = error.status === 402 ? error.detail?.limit_id : null;
+  if (!limit) return null;
+  const team = state.conversation?.team?.id ?? state.choice.team ?? undefined;
+  return h("button", { type: "button", class: "button compact", onclick: async ({ currentTarget: button }) => {
+    button.disabled = true;
+    try {
+      await post("limit-requests/", { limit_id: limit, ...(team ? { team } : {}) });
+      button.replaceWith(h("span", { class: "muted", role: "status" }, `Asked. ${error.detail.raised_by ?? "Whoever sets the limit"} can raise it until it resets.`));
+    } catch (refused) {
+      if (!(refused instanceof ApiError)) throw refused;
+      button.replaceWith(h("span", { class: "muted", role: "status" }, refused.message));
+    }
+  } }, "Ask for more");
 }
 
 function limitLine({ detail, message }) {

@@ -128,6 +128,12 @@ export function touch(conversation) {
   draw();
 }
 
+/** Take a conversation off the list that was made in vain. */
+export function drop(id) {
+  items = items.filter((item) => item.id !== id);
+  draw();
+}
+
 function moveFocus(step) {
   const links = [...box.querySelectorAll(".conversation-link")];
   const at = links.indexOf(document.activeElement);
