@@ -7,10 +7,12 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.urls import path
 
 from app.billing.admin_booked import LedgerEntryAdmin, ReservationAdmin
 from app.billing.admin_limits import LimitRequestAdmin, PauseAdmin, RateLimitAdmin
 from app.billing.admin_outbox import DeliveryAdmin, WebhookAdmin
+from app.billing.admin_rates import own_servers
 from app.billing.forms import BudgetAddForm, BudgetForm, PriceForm
 from app.billing.models import (
     Budget,
@@ -26,7 +28,9 @@ from app.billing.models import (
     Webhook,
 )
 from app.billing.naming import whom
+from app.billing.selectors import price_versions
 from app.billing.services import budget_remove
+from app.billing.showing import rates_difference, rates_words
 from app.billing.types import Period, Scope, Unit
 from app.common.admin_site import ReadOnly, RowAdmin, StaffOnly, exact, filter_of
 from app.common.clock import now
@@ -66,14 +70,23 @@ class PriceVersionAdmin(ReadOnly, RowAdmin[PriceVersion]):
     """A price is never changed: a new version takes effect, and what was booked names the old one for ever."""
 
     can_add = True
-    list_display = ("price_key", "side", "rates", "team_id", "effective_from", "effective_to", "approved_by")
+    change_list_template = "admin/billing/prices.html"
+    list_display = (
+        "price_key", "side", "mode", "rates", "team_id", "effective_from", "effective_to", "source", "approved_by",
+    )  # fmt: skip
     list_filter = (InForceFilter, filter_of("side", ("price", "cost")))
     search_fields = ("price_key",)
     ordering = ("price_key", "-effective_from")
     inlines = (RatesInline,)
     fields = (
-        "price_key", "side", "team_id", "mode", "currency", "effective_from", "effective_to", "source", "approved_by",
+        "price_key", "side", "team_id", "mode", "currency", "effective_from", "effective_to", "tier_mode", "source",
+        "approved_by", "before",
     )  # fmt: skip
+    readonly_fields = ("before",)
+
+    def get_urls(self) -> Any:
+        view = self.admin_site.admin_view(own_servers)
+        return [path("own-servers/", view, name="billing_own_servers"), *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PriceVersion]:
         return super().get_queryset(request).prefetch_related("components")
@@ -98,6 +111,18 @@ class PriceVersionAdmin(ReadOnly, RowAdmin[PriceVersion]):
         """Written by the form, which asked billing."""
         obj.pk = form.written.version_id
         obj.refresh_from_db()
+        self.message_user(request, f"{obj}: {self.before(obj)}", messages.INFO)
+
+    @admin.display(description="compared with the one before")
+    def before(self, row: PriceVersion) -> str:
+        """What changed with this version, component by component."""
+        versions = price_versions(row.price_key, side="cost" if row.side == "cost" else "price")
+        same = [v for v in versions if (v.team_id, v.mode) == (row.team_id, row.mode)]
+        own = next(v for v in same if v.version_id == row.pk)
+        earlier = next((v for v in same if v.effective_from < own.effective_from), None)
+        if earlier is None:
+            return f"the first: {rates_words(own.rates, own.currency)}"
+        return rates_difference(earlier.rates, own.rates, own.currency)
 
     @admin.display(description="rates")
     def rates(self, row: PriceVersion) -> str:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 
-from app.billing.types import EVERYTHING, STORED, Period, Rate, Scope, Side, Unit
+from app.billing.types import EVERYTHING, HOUR, PROVISIONED, STORED, Period, Rate, Scope, Side, Unit
 from app.billing.types.words import is_exact
 from app.common.errors import InvalidInput
 
@@ -29,13 +29,17 @@ def check_rates(rates: Sequence[Rate]) -> None:
         )
 
 
-def check_terms(price_key: str, side: Side, currency: str, team_id: UUID | None) -> None:
+def check_terms(
+    price_key: str, side: Side, currency: str, team_id: UUID | None, rates: Sequence[Rate]
+) -> None:
     """A currency, and for whom a price may be. Errors: InvalidInput."""
     check_currency(currency)
     if side == "price" and currency != settings.CURRENCY:
         raise InvalidInput(
             f"User prices are in {settings.CURRENCY}, the currency of all budgets; a cost may be in {currency}."
         )
+    if price_key.startswith(PROVISIONED) and {rate.component for rate in rates} != {HOUR}:
+        raise InvalidInput("What a server costs by the hour is set under Own servers, beside the prices.")
     if not price_key or (price_key == EVERYTHING and (team_id is None or side == "cost")):
         raise InvalidInput("A price needs the key of a model; only a team's own price can be of everything.")
 

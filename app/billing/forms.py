@@ -14,13 +14,14 @@ from app.accounts.models import ApiKey, Team, User
 from app.billing.models import Budget, PriceVersion
 from app.billing.naming import ids_of
 from app.billing.services import budget_set, price_set
+from app.billing.showing import rates_read
 from app.billing.types import Period, Price, Rate, Scope, Unit
 from app.common.admin_site import RowForm
 from app.common.errors import AppError
 
 M = TypeVar("M", bound=Model)
 
-_RATES = ("input", "output", "cache_read", "cache_write", "reasoning")
+_RATES = ("input", "output", "cache_read", "cache_write", "cache_write_long", "reasoning")
 """Components with a field of their own, per million tokens."""
 
 
@@ -60,6 +61,15 @@ class AskingForm(RowForm[M]):
         raise NotImplementedError
 
 
+def moment_field(help_text: str) -> forms.SplitDateTimeField:
+    """An instant that may be left out."""
+    return forms.SplitDateTimeField(
+        required=False,
+        widget=forms.SplitDateTimeWidget(date_attrs={"type": "date"}, time_attrs={"type": "time"}),
+        help_text=help_text,
+    )
+
+
 class PriceForm(AskingForm[PriceVersion]):
     """A new version of a price."""
 
@@ -72,21 +82,32 @@ class PriceForm(AskingForm[PriceVersion]):
     output = _rate_field("Leave it empty for an embedding model.")
     cache_read = _rate_field("Input read from the server's cache; empty: as input.")
     cache_write = _rate_field("Input written to the cache; empty: as input.")
+    cache_write_long = _rate_field("Written for an hour, where the server tells it apart; empty is unknown.")
     reasoning = _rate_field("Empty: as output.")
     request = _rate_field("A fee for each call, beside its tokens.")
-    effective_from = forms.SplitDateTimeField(
+    more = forms.CharField(
         required=False,
-        widget=forms.SplitDateTimeWidget(date_attrs={"type": "date"}, time_attrs={"type": "time"}),
-        help_text="In UTC; empty: now. Calls already made keep the price they had.",
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="Other components and tiers by the whole prompt, one a line: “input 5 from 200001”, "
+        "“input_audio 40”, “web_search 10 per 1000”.",
     )
+    effective_from = moment_field("In UTC; empty: now. Calls already made keep the price they had.")
 
     class Meta:
         model = PriceVersion
-        fields = ("price_key", "side")
+        fields = ("price_key", "side", "mode", "currency")
         help_texts = {
-            "price_key": "As the model names it, such as chat/llama3.",
+            "price_key": "As the model names it, such as chat/llama3; for a team alone also * for everything.",
+            "mode": "standard, or another way of being served, such as batch; each has a price of its own.",
+            "currency": "User prices are in the installation's; a cost may be in another.",
             "side": "price: what the payer owes; cost: what the server's owner asks of us.",
         }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, usual in (("mode", "standard"), ("currency", settings.CURRENCY)):
+            self.fields[name].required = False
+            self.fields[name].initial = usual
 
     def write(self, values: dict[str, Any]) -> Price:
         rates = [Rate(component=name, price=values[name]) for name in _RATES if values[name] is not None]
@@ -94,8 +115,10 @@ class PriceForm(AskingForm[PriceVersion]):
             rates.append(Rate(component="request", price=values["request"], per_units=1))
         return price_set(
             price_key=values["price_key"],
-            rates=rates,
+            rates=[*rates, *rates_read(values["more"])],
             side=values["side"],
+            mode=values["mode"] or "standard",
+            currency=values["currency"],
             team_id=values["team"].pk if values["team"] else None,
             effective_from=values["effective_from"],
             approved_by=self.set_by,

@@ -196,7 +196,7 @@ def price_set(  # noqa: PLR0913 - one keyword for each column
     """
     check_rates(rates)
     currency = currency or settings.CURRENCY
-    check_terms(price_key, side, currency, team_id)
+    check_terms(price_key, side, currency, team_id, rates)
     written = pricing.complete(rates)
     same = PriceVersion.objects.filter(price_key=price_key, side=side, team_id=team_id, mode=mode)
     with transaction.atomic():

@@ -14,7 +14,18 @@ from django.test import Client
 
 from app.accounts.models import ApiKey, Membership, Team, User
 from app.accounts.selectors import caller_by_key, caller_by_user
-from app.billing.models import Budget, BudgetWindow, Delivery, LedgerEntry, PriceVersion, Reservation, Webhook
+from app.billing.models import (
+    Budget,
+    BudgetWindow,
+    CreditMovement,
+    Delivery,
+    ExchangeRate,
+    LedgerEntry,
+    PriceVersion,
+    Reservation,
+    TeamRate,
+    Webhook,
+)
 from app.billing.outbox import webhook_add
 from app.catalog.models import Backend, Deployment, ModelRoute
 from app.common.clock import now
@@ -26,7 +37,7 @@ pytestmark = pytest.mark.django_db
 
 REGISTERED = (
     User, Team, Membership, ApiKey, Backend, Deployment, ModelRoute, PriceVersion, Budget, BudgetWindow, Reservation,
-    LedgerEntry, Webhook, Delivery,
+    LedgerEntry, Webhook, Delivery, TeamRate, ExchangeRate, CreditMovement,
 )  # fmt: skip
 READ_ONLY = (ApiKey, BudgetWindow, Reservation, LedgerEntry, PriceVersion, Webhook, Delivery)
 

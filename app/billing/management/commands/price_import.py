@@ -13,7 +13,8 @@ from django.utils.dateparse import parse_date, parse_datetime
 from app.billing.importing import Plan, PlannedPrice, exchange_factor, import_plan, import_write
 from app.billing.rates import exchange_rate_set
 from app.billing.seed import SHIPPED, Seed, seed_read
-from app.billing.types import Rate, Side
+from app.billing.showing import rates_difference, rates_words
+from app.billing.types import Side
 from app.common.errors import AppError
 
 APPROVED_BY = "price_import"
@@ -88,9 +89,11 @@ class Command(BaseCommand):
     def _show(self, plan: Plan, seed: Seed) -> None:
         new = plan.of("new")
         for row in new if len(new) <= MANY else []:
-            self.stdout.write(f"new      {_name(row)}: {_rates(row.listed, row.currency)}")
+            self.stdout.write(f"new      {_name(row)}: {rates_words(row.listed, row.currency)}")
         for row in plan.of("changed"):
-            self.stdout.write(f"changed  {_name(row)}: {_difference(row)}")
+            self.stdout.write(
+                f"changed  {_name(row)}: {rates_difference(row.standing, row.listed, row.currency)}"
+            )
         for row in plan.of("gone"):
             self.stdout.write(f"gone     {_name(row)}: no longer listed; its price stays until you end it")
         for row in plan.of("kept"):
@@ -113,34 +116,6 @@ class Command(BaseCommand):
 
 def _name(row: PlannedPrice) -> str:
     return f"{row.side} of {row.price_key}" + ("" if row.mode == "standard" else f" ({row.mode})")
-
-
-def _rates(rates: tuple[Rate, ...], currency: str) -> str:
-    return (
-        ", ".join(f"{_where(rate)} {_digits(rate.price)}" for rate in sorted(rates, key=_where))
-        + f" {currency}"
-    )
-
-
-def _where(rate: Rate) -> str:
-    tier = f" from {rate.min_prompt_tokens} tokens" if rate.min_prompt_tokens else ""
-    per = {1: " each", 1000: " per thousand"}.get(rate.per_units, "")
-    return f"{rate.component}{tier}{per}"
-
-
-def _difference(row: PlannedPrice) -> str:
-    """Only what differs: `input 2.5 → 3, cache_read 1 → none USD`."""
-    before, after = ({_where(r): _digits(r.price) for r in rates} for rates in (row.standing, row.listed))
-    parts = [
-        f"{name} {before.get(name, 'none')} → {after.get(name, 'none')}"
-        for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name)
-    ]
-    return f"{', '.join(parts) or 'another currency'} {row.currency}"
-
-
-def _digits(price: Decimal) -> str:
-    return f"{price.normalize():f}"
 
 
 def _number(text: str, option: str) -> Decimal:
