@@ -13,7 +13,7 @@ from retrieval.ports import embed, run_db
 from retrieval.scope import Reach, Scope
 from retrieval.vectors import unit_vectors, vector_text
 
-DEPTH = 100
+DEPTH = 200
 """Candidates each leg brings: more changed no figure, fewer lost some."""
 
 
@@ -44,24 +44,35 @@ class Ranking:
     """BM25 of a text that says every word of the question once."""
 
 
-async def rank(
-    query: str, *, scope: Scope, within: Reach, space: EmbeddingSpace, payer: object, depth: int = DEPTH
+async def rank(  # noqa: PLR0913 - a search is what it is
+    query: str,
+    *,
+    scope: Scope,
+    within: Reach,
+    space: EmbeddingSpace,
+    payer: object,
+    depth: int = DEPTH,
+    vector: str | None = None,
 ) -> Ranking:
-    """Search with both legs in parallel. Errors: EmbeddingUnavailable, what the embedder raises."""
-    (vector, found), (question, ranked) = await asyncio.gather(
-        _by_meaning(query, scope, within, space, payer, depth), _by_words(query, scope, within, depth)
+    """Search with both legs in parallel; `vector` is the question's, where it is known already.
+
+    Errors: EmbeddingUnavailable, what the embedder raises.
+    """
+
+    async def by_meaning() -> tuple[str, Found]:
+        asked = vector or await _vector(query, space, payer)
+        return asked, await run_db()(nearest, scope, space, asked, limit=depth, within=within)
+
+    (asked, found), (question, ranked) = await asyncio.gather(
+        by_meaning(), _by_words(query, scope, within, depth)
     )
-    ranking: Ranking = await run_db()(_join, space, vector, found, question, ranked)
+    ranking: Ranking = await run_db()(_join, space, asked, found, question, ranked)
     return ranking
 
 
-async def _by_meaning(
-    query: str, scope: Scope, within: Reach, space: EmbeddingSpace, payer: object, depth: int
-) -> tuple[str, Found]:
+async def _vector(query: str, space: EmbeddingSpace, payer: object) -> str:
     answer = await embed([query], space=space, role="query", payer=payer)
-    vector = vector_text(unit_vectors(answer, texts=1, dimension=space.dimension)[0])
-    found: Found = await run_db()(nearest, scope, space, vector, limit=depth, within=within)
-    return vector, found
+    return vector_text(unit_vectors(answer, texts=1, dimension=space.dimension)[0])
 
 
 async def _by_words(
