@@ -37,9 +37,14 @@ class Meter:
         """The facts of a piece of text."""
         return facts_of(text, self.counter.count(text))
 
+    @property
+    def weighs(self) -> Learned:
+        """What counts: of an own tokenizer nothing is corrected."""
+        return UNLEARNED if self.is_own else self.learned
+
     def expected(self, facts: Facts) -> int:
         """What the server is likely to say."""
-        return (UNLEARNED if self.is_own else self.learned).expected(facts)
+        return self.weighs.expected(facts)
 
     def error_pct(self, facts: Facts) -> float:
         """The band above it; 0 where the count is exact."""

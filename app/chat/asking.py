@@ -13,7 +13,7 @@ from app.catalog.selectors import Target, highest_level, targets, targets_named
 from app.chat.models import Turn
 from app.chat.precount import DEFAULT_OUTPUT_TOKENS, Pair
 from app.chat.prompting import last_question, words_of
-from app.chat.selectors import conversation_get
+from app.chat.selectors import conversation_get, passages_usual
 from app.chat.types import Ask, Options
 from app.common.cache import remembered
 from app.common.errors import NotAllowed, NotFound, PartFailed
@@ -71,6 +71,7 @@ def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
         question=text,
         history=history,
         collections=tuple(c.id for c in chosen),
+        retrieved_p50=passages_usual(tuple(c.id for c in chosen)) if chosen else None,
         collection_names=tuple(c.name for c in chosen),
         level=level,
         max_output_tokens=max_output_tokens,
@@ -109,6 +110,7 @@ def ask_with_messages(  # noqa: PLR0913 - what a door may say about a question
         question=last_question(messages),
         messages=messages,
         collections=tuple(c.id for c in chosen),
+        retrieved_p50=passages_usual(tuple(c.id for c in chosen)) if chosen else None,
         collection_names=tuple(c.name for c in chosen),
         level=level,
         max_output_tokens=max_output_tokens,
@@ -156,6 +158,7 @@ def ask_draft(  # noqa: PLR0913 - what a door may say about a question
         embedding=_embedding(level) if chosen else None,
         question=text,
         collections=tuple(c.id for c in chosen),
+        retrieved_p50=passages_usual(tuple(c.id for c in chosen)) if chosen else None,
         collection_names=tuple(c.name for c in chosen),
         level=level,
     )

@@ -24,8 +24,6 @@ from inference_client.meter import Meter
 from inference_client.types import Message
 from retrieval.types import Prompt, PromptMessage
 
-_MESSAGE = Facts(messages=1)
-
 HOLD_SECONDS = 60
 """A turn's hold outlives its process by no more than this: the pulse renews it every few seconds."""
 _LONG = 20_000
@@ -112,9 +110,11 @@ def estimate_of(ask: Ask, *, scale: float = 1.0) -> Estimate:
     target = ask.targets[0]
     meter = meter_of(target)
 
+    of_message = meter.weighs.of_message
+
     def count(text: str) -> int:
-        facts = joined((_MESSAGE, text_facts(target.tokenizer, text)))
-        return max(0, round(scale * meter.expected(facts)) - MESSAGE_OVERHEAD)
+        # The steps after this add the usual marks themselves.
+        return max(0, round(scale * of_message(text_facts(target.tokenizer, text))) - MESSAGE_OVERHEAD)
 
     pictures = messages_pictures(target, ask.messages or ())
     return precount.estimate(

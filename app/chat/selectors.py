@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Left
 
@@ -13,6 +14,7 @@ from app.accounts.selectors import Caller, viewer_of
 from app.billing.selectors import price_current
 from app.catalog.selectors import Target
 from app.chat.models import Conversation, SentPassage, Turn, TurnState
+from app.common.cache import remembered
 from app.common.clock import now
 from app.common.errors import NotFound
 from retrieval.selectors import collections_readable
@@ -21,6 +23,9 @@ TITLE_CHARS = 80
 """An untitled conversation is shown by the beginning of its first question."""
 MEASURED_TURNS = 50
 FRESH = timedelta(minutes=10)
+_FEW_TURNS = 5
+_BYTES_PER_TOKEN, _FENCE_TOKENS = 4, 30
+"""What is expected of a search is a guess in any case, so passages are not counted for it."""
 
 
 def conversations_of(caller: Caller) -> QuerySet[Conversation]:
@@ -226,6 +231,25 @@ def _measured(deployment_id: UUID) -> dict[str, Any]:
         "tokens_per_second": _median(timing.get("tokens_per_second") for timing, _, _ in rows),
         "status": None if last is None else "failing" if last[0] == TurnState.FAILED else "up",
     }
+
+
+_PASSAGES = """
+SELECT sum(octet_length(text)), count(*) FROM chat_sentpassage
+WHERE turn_id IN (
+  SELECT DISTINCT turn_id FROM (
+    SELECT turn_id FROM chat_sentpassage WHERE collection_id = ANY(%s) ORDER BY turn_id DESC LIMIT 240
+  ) AS latest ORDER BY turn_id DESC LIMIT 20
+) GROUP BY turn_id
+"""
+
+
+@remembered(60.0)
+def passages_usual(collections: tuple[UUID, ...]) -> int | None:
+    """The median of tokens, roughly, that passages took in the last turns over these collections; None: too few."""
+    with connection.cursor() as cursor:
+        cursor.execute(_PASSAGES, [list(collections)])
+        sizes = [size / _BYTES_PER_TOKEN + number * _FENCE_TOKENS for size, number in cursor.fetchall()]
+    return round(median(sizes)) if len(sizes) >= _FEW_TURNS else None
 
 
 def _median(values: Iterable[float | None]) -> float | None:

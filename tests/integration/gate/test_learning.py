@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from app.accounts.models import Team
+from app.accounts.models import Team, User
 from app.accounts.selectors import Caller
 from app.billing.attempts import call_times, calls_counted, drift, first_token_times
 from app.billing.services import reservation_hold, reservation_settle
@@ -17,11 +17,12 @@ from app.catalog.models import Deployment, TokenFit
 from app.catalog.selectors import Target, targets_named
 from app.chat.asking import ask_in_conversation
 from app.chat.models import Turn
+from app.chat.selectors import passages_usual
 from app.common.clock import now
 from app.common.models import uuid7
 from app.gate.learning import counts_learn
 from inference_client.learned import UNLEARNED, Facts
-from tests.factories import conversation_make
+from tests.factories import collection_make, conversation_make, passage_make, turn_make
 from tests.integration.chat.upstream import answered, said
 
 pytestmark = pytest.mark.django_db
@@ -112,6 +113,19 @@ def test_times_of_every_call_are_stored(chat_target: Target, call: Callable[...,
     (minute,) = call_times(chat_target.deployment_id, since=now() - timedelta(hours=1), step="day")
     assert (minute["calls"], minute["ttft_ms"], minute["queue_ms"]) == (3, (200, 290), (20, 29))
     assert (minute["itl_ms"], minute["total_ms"]) == ((12.5, 12.5), (1000, 1000))
+
+
+def test_what_a_search_usually_takes_is_the_middle_of_the_last_turns(user: User, team: Team) -> None:
+    passages_usual.forget()  # type: ignore[attr-defined]
+    collection = collection_make(team=team, user=user)
+    conversation = conversation_make(user=user, team=team)
+    for size in (400, 800, 1200, 1600):
+        passage_make(turn=turn_make(conversation=conversation), collection=collection, text="x" * size)
+    assert passages_usual((collection.pk,)) is None
+    passages_usual.forget()  # type: ignore[attr-defined]
+    passage_make(turn=turn_make(conversation=conversation), collection=collection, text="x" * 2000)
+    assert passages_usual((collection.pk,)) == 300 + 30
+    assert passages_usual((uuid7(),)) is None
 
 
 def turned(caller: Caller, team: Team, target: Target, prompt_tokens: int, text: str) -> Any:

@@ -50,10 +50,16 @@ function refusal(limit, currency) {
   return `Not enough left: ${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} (${limit.name}${reset})`;
 }
 
+function exactness(estimate) {
+  const { kind, error_pct: band } = estimate.accuracy ?? {};
+  const by = estimate.counted_by === "server" ? "Counted by the model’s own server" : `Counted with ${estimate.tokenizer}`;
+  return kind === "exact" ? `${by}: exact, but for passages that a search may add.` : `${by}; the bill may differ by ${band ?? "?"} %.`;
+}
+
 function drawLine(estimate) {
   const tokens = estimate.input_tokens.total;
   const about = estimate.accuracy?.kind === "exact" ? "" : "≈";
-  const why = about ? `Counted with ${estimate.tokenizer}; the model’s own count may differ by ${estimate.accuracy?.error_pct ?? "?"} %.` : `Counted with the model’s own tokenizer.`;
+  const why = exactness(estimate);
   const currency = currencyOf(estimate);
   const tight = tightest(estimate.limits, currency);
   line.className = "meter-line num";
@@ -64,7 +70,7 @@ function drawLine(estimate) {
     return;
   }
   line.replaceChildren(...[
-    h("span", { title: why }, `${about}${count(tokens.expected)} tokens in`),
+    h("span", { title: why }, `${about}${count(tokens.expected)} tokens in`, about ? h("span", { class: "wide muted" }, ` ±${estimate.accuracy.error_pct} %`) : null),
     h("span", { class: "wide" }, `up to ${count(estimate.max_output_tokens)} out`),
     h("span", { class: "price", title: estimate.price ? `At most ${moneyExact(estimate.price.high)}` : moneyExact(null) },
       estimate.price ? moneyRange(estimate.price.low, estimate.price.high) : "price unknown"),
@@ -87,6 +93,7 @@ function drawParts(estimate) {
     row("Passages from documents", range(tokens.retrieved)), row("Instructions", count(tokens.system)),
     tokens.attachments ? row("Attachments", count(tokens.attachments)) : null,
     row("Whole input", range(tokens.total)), row("Answer, at most", count(estimate.max_output_tokens)), left,
+    row("Count", estimate.accuracy?.kind === "exact" ? "exact" : `estimated, ±${estimate.accuracy?.error_pct ?? "?"} %`, exactness(estimate)),
     estimate.price ? row("Price expected", money(estimate.price.expected), moneyExact(estimate.price.expected)) : row("Price", "unknown: no price is set for this model"),
     estimate.price ? row("Price at most", money(estimate.price.high), moneyExact(estimate.price.high)) : null,
     estimate.time?.ttft_ms ? row("First token", `usually ${seconds(estimate.time.ttft_ms.p50)}`) : null,
