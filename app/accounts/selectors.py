@@ -40,6 +40,11 @@ class Caller:
         """The caller's role in a team, None for a stranger."""
         return dict(self.roles).get(team_id)
 
+    @property
+    def money_teams(self) -> list[UUID] | None:
+        """The teams whose statements the caller may see: those they own; None: every team's, for staff."""
+        return None if self.is_staff else [team for team, role in self.roles if role == Role.OWNER]
+
     def require_scope(self, scope: str) -> None:
         """Errors: NotAllowed when the key was not given this scope."""
         if scope not in self.scopes:
@@ -121,6 +126,13 @@ def caller_by_user(user: User) -> Caller:
 
 def _roles(user_id: UUID) -> list[tuple[UUID, str]]:
     return list(Membership.objects.filter(user_id=user_id).order_by("id").values_list("team_id", "role"))
+
+
+def owned_teams(user: User) -> list[UUID] | None:
+    """Like `Caller.money_teams`, for somebody who may be in no team at all."""
+    if user.is_staff:
+        return None
+    return [team for team, role in _roles(user.id) if role == Role.OWNER]
 
 
 def viewer_of(caller: Caller) -> Viewer:

@@ -22,6 +22,7 @@ from app.api.views.keys import KeysView, KeyView
 from app.api.views.limits import LimitRequestDecisionView, LimitRequestsView
 from app.api.views.messages import FeedbackView, SourcesView, TurnView
 from app.api.views.search import SearchView
+from app.api.views.statements import StatementCsvView, StatementsView, StatementView
 from app.api.views.system import DocsView, NowhereView, SchemaView, healthz, metrics, readyz
 from app.api.views.usage import UsageView
 
@@ -70,6 +71,9 @@ urlpatterns = [
     *both("turns/<uuid:turn_id>/sources", SourcesView, "turn-sources"),
     *both("turns/<uuid:turn_id>/feedback", FeedbackView, "turn-feedback"),
     *both("usage", UsageView, "usage"),
+    *both("statements", StatementsView, "statements"),
+    *both("statements/<uuid:statement_id>", StatementView, "statement"),
+    *both("statements/<uuid:statement_id>/csv", StatementCsvView, "statement-csv"),
     *both("keys", KeysView, "keys"),
     *both("keys/<uuid:key_id>", KeyView, "key"),
     *both("schema", SchemaView, "schema"),

@@ -99,6 +99,11 @@ class Sheet:
         return _sum(line.exact for line in self.section("credit"))
 
     @property
+    def credit_spent(self) -> Decimal:
+        """`credit_used` as a movement."""
+        return -self.credit_used
+
+    @property
     def credit_closing(self) -> Decimal | None:
         """Left for the next statement, exact."""
         if self.credit_opening is None:
