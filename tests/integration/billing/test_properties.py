@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from app.billing.credit import credit_correct, credit_grant
 from app.billing.errors import BudgetExhausted
-from app.billing.models import Budget, Reservation
+from app.billing.late import entry_adjust
+from app.billing.models import Budget, LedgerEntry, Reservation
 from app.billing.selectors import limits_remaining, totals
 from app.billing.services import (
     budget_set,
@@ -22,7 +24,7 @@ from app.billing.services import (
     reservation_settle,
     reservations_sweep,
 )
-from app.billing.types import Hold, Payer
+from app.billing.types import Buckets, Hold, Payer
 from app.billing.verification import ledger_verify
 from app.common.models import uuid7
 from tests.integration.billing.conftest import MODEL, PRICE, used
@@ -55,6 +57,14 @@ class Holds(RuleBasedStateMachine):
         """Billed by the sweeper: person, millionths."""
         self.spent = [0, 0]
         self.turns = 0
+        self.settled: dict[UUID, tuple[int, int]] = {}
+        """Settled in time: person, millionths."""
+        self.truths = 0
+        self.grants: list[int] = []
+        self.credit: int | None = None
+        """Given, in millionths; None: the team never had any."""
+        self.free: set[UUID] = set()
+        """Calls held before the first grant: they do not count against it."""
         self.overshot = 0
         """Millionths booked beyond what was held: the only way past a limit."""
 
@@ -99,6 +109,7 @@ class Holds(RuleBasedStateMachine):
         assert settled.price == (given + 2 * generated) * MILLIONTH
         assert reservation_settle(reservation_id=key, attempts=[used(1, 1)]).price == settled.price
         self.book(who, given + 2 * generated, held)
+        self.settled[key] = (who, given + 2 * generated)
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())
@@ -146,6 +157,49 @@ class Holds(RuleBasedStateMachine):
         self.turns -= 1
         self.book(who, given + 2 * generated - guessed, 0)
 
+    @rule(millionths=st.integers(min_value=1, max_value=9000))
+    def grant(self, millionths: int) -> None:
+        """From the first grant on the team has a limit of its own credit as well."""
+        team = self.people[0].team_id
+        self.grants.append(
+            credit_grant(team_id=team, amount=millionths * MILLIONTH, source="tests", granted_by="tests")
+        )
+        if self.credit is None:
+            self.credit, self.free = 0, set(self.running) | set(self.expired) | set(self.estimated)
+        self.credit += millionths
+
+    @precondition(lambda self: self.grants)
+    @rule(data=st.data(), millionths=st.integers(min_value=1, max_value=9000))
+    def correct(self, data: st.DataObject, millionths: int) -> None:
+        grant = data.draw(st.sampled_from(self.grants))
+        credit_correct(
+            team_id=self.people[0].team_id,
+            grant_id=grant,
+            amount=millionths * MILLIONTH,
+            reason="t",
+            corrected_by="t",
+        )
+        self.credit += millionths
+
+    @precondition(lambda self: self.settled)
+    @rule(data=st.data(), given=COUNTS, generated=COUNTS)
+    def adjust(self, data: st.DataObject, given: int, generated: int) -> None:
+        """The provider's invoice says otherwise."""
+        key = self.pick(self.settled, data)
+        who, booked = self.settled[key]
+        (charge, *_) = LedgerEntry.objects.filter(reservation_id=key, kind="charge")
+        self.truths += 1
+        entry_adjust(
+            entry_id=charge.id,
+            buckets=Buckets(input=given, output=generated),
+            reason="invoice",
+            actor="tests",
+            dedupe_key=str(self.truths),
+        )
+        self.settled[key] = (who, given + 2 * generated)
+        self.spent[who] += given + 2 * generated - booked
+        self.overshot += max(0, given + 2 * generated - booked)
+
     @rule()
     def fold(self) -> None:
         """At any moment, because a hold does it at random."""
@@ -158,6 +212,14 @@ class Holds(RuleBasedStateMachine):
             held = [sum(h for p, h, _ in self.running.values() if p == person) for person in (0, 1)]
             for state in limits_remaining(payer):
                 own = state.scope == "allowance"
+                if state.scope == "prepaid":
+                    assert state.limit == self.credit * MILLIONTH
+                    assert (
+                        state.held
+                        == sum(h for k, (_, h, _) in self.running.items() if k not in self.free) * MILLIONTH
+                    )
+                    assert state.spent + state.held <= state.limit + self.overshot * MILLIONTH
+                    continue
                 if state.unit == "requests":
                     assert (state.spent, state.held) == (self.turns, len(self.running))
                     continue
@@ -173,7 +235,7 @@ class Holds(RuleBasedStateMachine):
 
 TestHolds = pytest.mark.django_db(Holds.TestCase)
 TestHolds.settings = settings(
-    max_examples=20,
+    max_examples=12,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
