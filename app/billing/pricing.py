@@ -70,11 +70,6 @@ def marked(rates: Sequence[Rate], factor: Decimal) -> tuple[Rate, ...]:
     )
 
 
-def exchanged(amount: Decimal, rate: Decimal) -> Decimal:
-    """An amount in the currency of the books, half-even to 15 decimals."""
-    return _even(_EXACT.multiply(amount, rate), 15)
-
-
 def proposal(*, per_hour: Decimal, tokens_per_second: Decimal, utilisation: Decimal) -> Decimal:
     """A price per million tokens that recovers a server's cost when it is used as planned; to 9 decimals.
 

@@ -127,6 +127,7 @@ def test_an_own_server_is_set_shown_and_proposed_for(browser: Client) -> None:
     shown = browser.get(address, price).content.decode()
     assert "Proposed: 1.000000000 per million" in shown
     assert "side=price&amp;input=1&amp;output=1" in shown
+    assert "required" in errors(browser.get(address, price | {"per_hour": ""}))
     assert "utilisation above 0" in errors(browser.get(address, price | {"utilisation": "2"}))
 
 

@@ -116,6 +116,16 @@ def test_without_an_exchange_rate_only_costs_are_read(lists: Any) -> None:
     assert rates("chat/small", side="cost")
 
 
+def test_one_side_alone_and_a_time_with_a_zone(lists: Any) -> None:
+    """At midnight in Berlin it is still the day before in UTC."""
+    begin = "2099-01-01T00:00:00+01:00"
+    lists(seed(SMALL), "--yes", "--side", "price", "--exchange-rate", "2", "--from", begin)
+    (version,) = PriceVersion.objects.all()
+    assert (version.side, version.effective_from) == ("price", datetime(2098, 12, 31, 23, tzinfo=UTC))
+    lists(seed(LARGE), "--yes", "--side", "cost", "--from", "2099-01-01T00:00")
+    assert PriceVersion.objects.get(side="cost").effective_from == datetime(2099, 1, 1, tzinfo=UTC)
+
+
 def test_a_list_in_the_installations_currency_needs_no_rate(lists: Any) -> None:
     lists(seed(SMALL, currency="EUR"), "--yes")
     assert rates("chat/small") == rates("chat/small", side="cost")
