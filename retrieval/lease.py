@@ -3,7 +3,7 @@
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -41,6 +41,8 @@ class Lease:
     version: int
     level: str
     """Privacy level of the collection: its text goes only to servers cleared for it."""
+    chunking: Mapping[str, int]
+    """Sizes that the collection set itself."""
 
     def write(self, **fields: object) -> None:
         """Change the row and renew the lease: the job moved. Errors: LeaseLost when it is somebody else's, or gone."""
@@ -118,6 +120,7 @@ def lease_take(document_id: UUID) -> Lease | None:
         sha256=row.sha256,
         version=row.version,
         level=row.collection.level,
+        chunking=row.collection.chunking,
     )
 
 

@@ -173,8 +173,6 @@ class Document(Row):
     """When the present stage began."""
     progressed_at = models.DateTimeField(null=True, blank=True)
     """When the worker last got a step further: a job whose figure stands still shows its age."""
-    poison = models.JSONField(default=dict, blank=True)
-    """Page → how often the reader died on it, for the bytes of `sha256`."""
     lease_owner = models.CharField(max_length=100, blank=True, default="")
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     fencing = models.PositiveBigIntegerField(default=0)

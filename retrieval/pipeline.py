@@ -18,6 +18,7 @@ from retrieval.errors import LeaseLost, ReadError, RetrievalError
 from retrieval.lease import Lease, lease_take
 from retrieval.models import Document, Status
 from retrieval.parsing import Reading
+from retrieval.previews import chunking_settings
 from retrieval.spaces import space_current
 
 logger = logging.getLogger(__name__)
@@ -118,7 +119,7 @@ def _chunk(lease: Lease, outcome: _Outcome, reading: Reading) -> list[ChunkCut]:
         metadata=dict(reading.metadata),
         title=str(reading.metadata.get("title", ""))[:500],
     )
-    cuts = chunk(reading.pages)
+    cuts = chunk(reading.pages, settings=chunking_settings(lease.chunking))
     if not cuts:
         raise ReadError(f"“{lease.name}” holds no text that could be searched.", reason="empty")
     return cuts

@@ -1,6 +1,7 @@
 """Writes: collections, grants, documents. Each takes a row that a selector gave out under the caller's rights."""
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import BinaryIO
@@ -15,6 +16,7 @@ from retrieval.blobs import blob_lock, blobs_release
 from retrieval.errors import Conflict, Invalid
 from retrieval.lanes import lane
 from retrieval.models import LEVELS, WORKING, Collection, Document, Grant, Status
+from retrieval.previews import chunking_settings
 from retrieval.types import VERBS, Verb
 
 _PRINCIPAL = re.compile(r"^(user|team):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -57,14 +59,21 @@ def collection_update(
     name: str | None = None,
     level: str | None = None,
     description: str | None = None,
+    chunking: Mapping[str, int] | None = None,
 ) -> Collection:
-    """Change what is given, leave the rest. Errors: Invalid, Conflict on a taken name."""
+    """Change what is given, leave the rest; new chunk sizes count for what is read from then on.
+
+    Errors: Invalid, Conflict on a taken name.
+    """
     if name is not None:
         collection.name = _clean_name(name, "name")
     if level is not None:
         collection.level = _level(level)
     if description is not None:
         collection.description = description
+    if chunking is not None:
+        chunking_settings(chunking)
+        collection.chunking = dict(chunking)
     with transaction.atomic():
         _save_named(collection)
     return collection
@@ -143,12 +152,22 @@ def document_replace(
 
 def document_retry(*, document: Document) -> Document:
     """Queue a failed or cancelled document again; what was embedded before is not embedded twice. Errors: Conflict."""
+    return _queued_again(
+        document, (Status.FAILED, Status.CANCELLED), "a failed or cancelled document can be retried"
+    )
+
+
+def document_reread(*, document: Document) -> Document:
+    """Read a document anew, with today's reader and chunk sizes; what serves goes on serving. Errors: Conflict."""
+    ended = (Status.READY, Status.FAILED, Status.CANCELLED)
+    return _queued_again(document, ended, "one that is not being read can be read again")
+
+
+def _queued_again(document: Document, states: Sequence[str], which: str) -> Document:
     with transaction.atomic():
         row = Document.objects.select_for_update().get(pk=document.pk)
-        if row.status not in (Status.FAILED, Status.CANCELLED):
-            raise Conflict(
-                f"“{row.name}” is {row.status}; only a failed or cancelled document can be retried."
-            )
+        if row.status not in states:
+            raise Conflict(f"“{row.name}” is {row.status}; only {which}.")
         _requeue(row)
     return row
 

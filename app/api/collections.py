@@ -10,6 +10,7 @@ from app.accounts.models import Team
 from app.accounts.selectors import Caller, team_of, viewer_of
 from app.api.documents import principal_of
 from retrieval.models import Collection, Document
+from retrieval.previews import chunking_shown
 from retrieval.services import collection_create
 from retrieval.types import VERBS, Verb, Viewer
 
@@ -40,6 +41,7 @@ def collections_shown(caller: Caller, rows: Sequence[Collection]) -> list[dict[s
                 "id": row.team_id,
                 "name": teams[row.team_id].name if row.team_id in teams else "a former team",
             },
+            "chunking": chunking_shown(row.chunking),
             "document_count": counts.get(row.pk, 0),
             "verbs": _verbs(viewer, row),
         }

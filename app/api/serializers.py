@@ -90,3 +90,16 @@ _WORDS = {
     429: "Too many requests.",
     503: "A part does not answer, everything is busy, or this process is going down.",
 }
+
+
+class ChunkingSerializer(serializers.Serializer[Any]):
+    """Tokens of the embedder."""
+
+    size = serializers.IntegerField(required=False, min_value=50, max_value=450)
+    overlap = serializers.IntegerField(required=False, min_value=0, max_value=200)
+    small = serializers.IntegerField(
+        required=False, min_value=0, max_value=450, help_text="Below it a chunk goes on over a heading."
+    )
+
+    class Meta:
+        ref_name = "Chunking"

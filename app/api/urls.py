@@ -12,6 +12,7 @@ from app.api.views.conversations import ConversationsView, ConversationView, Mes
 from app.api.views.documents import (
     DocumentCancelView,
     DocumentFileView,
+    DocumentRereadView,
     DocumentRetryView,
     DocumentsView,
     DocumentTextView,
@@ -21,6 +22,7 @@ from app.api.views.erasing import CollectionEraseView, DocumentEraseView, Receip
 from app.api.views.keys import KeysView, KeyView
 from app.api.views.limits import LimitRequestDecisionView, LimitRequestsView
 from app.api.views.messages import FeedbackView, SourcesView, TurnView
+from app.api.views.previews import PreviewView
 from app.api.views.search import SearchView
 from app.api.views.statements import StatementCsvView, StatementsView, StatementView
 from app.api.views.system import DocsView, NowhereView, SchemaView, healthz, metrics, readyz
@@ -60,6 +62,8 @@ urlpatterns = [
     *both("documents/<uuid:document_id>/file", DocumentFileView, "document-file"),
     *both("documents/<uuid:document_id>/retry", DocumentRetryView, "document-retry"),
     *both("documents/<uuid:document_id>/cancel", DocumentCancelView, "document-cancel"),
+    *both("documents/<uuid:document_id>/preview", PreviewView, "document-preview"),
+    *both("documents/<uuid:document_id>/reread", DocumentRereadView, "document-reread"),
     *both("documents/<uuid:document_id>/erase", DocumentEraseView, "document-erase"),
     *both("collections/<uuid:collection_id>/erase", CollectionEraseView, "collection-erase"),
     *both("receipts/<str:number>", ReceiptView, "receipt"),

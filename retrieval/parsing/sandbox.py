@@ -13,8 +13,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO
 
@@ -27,6 +28,8 @@ from retrieval.parsing.source import Source
 PULSE_SECONDS = 2.0
 FILES_EACH = 100
 """After so many files a process is replaced, whatever a parser may have leaked."""
+PAGES_GIVEN_UP = 3
+"""A file that stops the reader at more pages than this is given up as a whole."""
 _THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Several readers run at once; numeric libraries that each take every core slow one another down."""
 _ROOT = Path(__file__).resolve().parents[2]
@@ -56,16 +59,22 @@ class _Reader:
     def read(self, source: Source, heartbeat: Callable[[], None] | None) -> Reading:
         """Errors: ReadError, what `heartbeat` raises, _Died when the process ended without an answer."""
         self.files += 1
-        with tempfile.NamedTemporaryFile() as answer:
+        with tempfile.NamedTemporaryFile() as answer, tempfile.NamedTemporaryFile() as place:
             request = {
                 "path": str(source.path.resolve()),
                 "name": source.name,
                 "password": source.password,
                 "limits": asdict(source.limits),
                 "answer": answer.name,
+                "place": place.name,
+                "skip": sorted(source.skip),
             }
-            if not (self._send(json.dumps(request)) and self._wait(source, heartbeat)):
-                raise _Died(self._process.wait(), self._last_words())
+            try:
+                whole = self._send(json.dumps(request)) and self._wait(source, heartbeat)
+            except _Late:
+                raise _Died(None, "", page=int(place.read() or 0)) from None
+            if not whole:
+                raise _Died(self._process.wait(), self._last_words(), page=int(place.read() or 0))
             return wire.load(answer.read())
 
     def close(self) -> None:
@@ -109,19 +118,26 @@ class _Reader:
             if heartbeat is not None:
                 heartbeat()
             if time.monotonic() > deadline:
-                raise _out_of_time(source, source.limits.wall_seconds)
+                raise _Late
 
     def _last_words(self) -> str:
         self._complaints.seek(0)
         return self._complaints.read()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
 
 
-class _Died(Exception):
-    """The reading process ended without an answer."""
+class _Late(Exception):
+    """The reading process took longer than allowed."""
 
-    def __init__(self, status: int, last_words: str) -> None:
+
+class _Died(Exception):
+    """The reading process ended without an answer, or has to be ended because it gives none."""
+
+    def __init__(self, status: int | None, last_words: str, *, page: int) -> None:
         self.status = status
+        """None: it ran out of time."""
         self.last_words = last_words
+        self.page = page
+        """The page it was at; 0 where there are none."""
         super().__init__(status)
 
 
@@ -132,8 +148,10 @@ _lock = threading.Lock()
 def read_confined(source: Source, *, heartbeat: Callable[[], None] | None = None) -> Reading:
     """Read a file in another process. `heartbeat` is called every two seconds; what it raises stops the reading.
 
-    Errors: ReadError, also when the process crashed or ran out of time (reasons `crashed`, `timeout`).
+    A page at which it stops twice is left out. Errors: ReadError, also when the process crashed or ran out of time
+    (reasons `crashed`, `timeout`).
     """
+    stops: Counter[int] = Counter()
     while True:
         reader = _take(source.limits)
         fresh = reader.files == 0
@@ -148,7 +166,11 @@ def read_confined(source: Source, *, heartbeat: Callable[[], None] | None = None
         except _Died as death:
             # A process kept from an earlier file may have ended for reasons of its own: a new one decides.
             if fresh:
-                raise _crashed(source, death) from death
+                stops[death.page] += 1
+                if not death.page or len(stops) > PAGES_GIVEN_UP:
+                    raise _crashed(source, death) from death
+                given_up = frozenset(page for page, times in stops.items() if times > 1)
+                source = replace(source, skip=given_up)
         finally:
             _put_back(reader, keep=keep)
 
@@ -179,6 +201,8 @@ def _close_all() -> None:
 
 
 def _crashed(source: Source, death: _Died) -> ReadError:
+    if death.status is None:
+        return _out_of_time(source, source.limits.wall_seconds)
     if death.status == -signal.SIGXCPU:
         return _out_of_time(source, source.limits.cpu_seconds)
     how = (

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from retrieval.errors import ReadError
 from retrieval.parsing.blocks import Reading
@@ -20,6 +21,10 @@ class Budget:
         self.members = limits.members
 
 
+_WHOLE: dict[str, Any] = {"at": lambda number: None, "skip": frozenset()}
+"""Page numbers are those of the outermost file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file to read. The name is shown in messages and breaks ties between text formats, nothing else."""
@@ -32,6 +37,10 @@ class Source:
     """Reads what is inside: attachments, members of an archive."""
     progress: Callable[[int, int], None] = lambda done, total: None
     """Called while slow work goes on: pages done and pages in all."""
+    at: Callable[[int], None] = lambda number: None
+    """Called before each page is read, so that one that takes the process with it can be named."""
+    skip: frozenset[int] = frozenset()
+    """Pages that did, and are left out."""
     depth: int = 0
     """How many files this one is packed in."""
     budget: Budget = field(default_factory=lambda: Budget(DEFAULT))
@@ -53,4 +62,4 @@ class Source:
         with tempfile.NamedTemporaryFile() as file:
             file.write(data)
             file.flush()
-            return self.parse(replace(self, path=Path(file.name), name=name, depth=self.depth + 1))
+            return self.parse(replace(self, path=Path(file.name), name=name, depth=self.depth + 1, **_WHOLE))

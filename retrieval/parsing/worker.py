@@ -7,6 +7,7 @@ crashes or exhausts a parser takes this process with it and nothing else.
 
 import ctypes
 import json
+import os
 import resource
 import signal
 import sys
@@ -46,9 +47,21 @@ def _answer(request: Mapping[str, Any]) -> bytes:
         _confine(limits, memory=_MODELS)
         _say(f"page {done} {total}")
 
-    source = Source(Path(request["path"]), request["name"], request["password"], limits, progress=progress)
+    def at(number: int) -> None:
+        os.pwrite(place.fileno(), b"%08d" % number, 0)
+
+    source = Source(
+        Path(request["path"]),
+        request["name"],
+        request["password"],
+        limits,
+        progress=progress,
+        at=at,
+        skip=frozenset(request["skip"]),
+    )
     try:
-        return reading_dump(parse(source))
+        with Path(request["place"]).open("r+b", buffering=0) as place:
+            return reading_dump(parse(source))
     except ReadError as error:
         return error_dump(error)
     except MemoryError:

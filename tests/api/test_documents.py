@@ -276,7 +276,6 @@ def test_what_was_uploaded_is_read_and_found(client, path, chat_target, team):
     [
         ("libreoffice-writer-password.pdf", "password"),
         ("invalid.pdf", ""),
-        ("MEDRPT-2024-PAT-3847_medical_report_scan.pdf", "scan"),
     ],
 )
 def test_a_file_that_cannot_be_read_ends_failed_with_its_reason(client, path, chat_target, name, word):
@@ -288,3 +287,28 @@ def test_a_file_that_cannot_be_read_ends_failed_with_its_reason(client, path, ch
     error = client.get(f"/api/v1/documents/{identity}/").json()["error"]
     assert {"step", "code", "message"} <= set(error)
     assert word in error["message"].lower()
+
+
+def test_sizes_of_a_collection_are_previewed_set_and_count_when_a_document_is_read_again(
+    client, collection, chat_target
+):
+    text = "\n\n".join(f"Paragraph {n} says that pump {n} is blue and quiet all day long." for n in range(40))
+    row = document_make(collection=collection, content=text.encode())
+    assert document_ingest(row.pk) == "ready"
+    row.refresh_from_db()
+    place = f"/api/v1/documents/{row.pk}/"
+    sizes = {"size": 60, "overlap": 0, "small": 20}
+    before = client.post(f"{place}preview/", {}, format="json").json()
+    seen = client.post(f"{place}preview/", {"chunking": sizes, "limit": 2}, format="json").json()
+    assert (before["total"], len(seen["chunks"])) == (row.chunk_count, 2)
+    assert seen["total"] > before["total"]
+    assert seen["chunks"][0]["text"] == text[: seen["chunks"][0]["end"]]
+
+    path = f"/api/v1/collections/{collection.pk}/"
+    wrong = client.patch(path, {"chunking": {"size": 60, "overlap": 50}}, format="json")
+    assert (wrong.status_code, "half the size" in wrong.json()["error"]["message"]) == (422, True)
+    assert client.patch(path, {"chunking": sizes}, format="json").json()["chunking"] == sizes
+    assert client.post(f"{place}reread/").status_code == 202
+    assert document_ingest(row.pk) == "ready"
+    row.refresh_from_db()
+    assert (row.chunk_count, row.version) == (seen["total"], 1)

@@ -15,7 +15,7 @@ from app.api.collections import collection_make, collections_shown
 from app.api.documents import RECEIPT_HEADER, principal_of
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page, whole
-from app.api.serializers import TeamRefSerializer, body, refusals
+from app.api.serializers import ChunkingSerializer, TeamRefSerializer, body, refusals
 from retrieval.models import LEVELS
 from retrieval.removal import collection_remove
 from retrieval.selectors import collection_get, collection_manageable, collections_readable, grants_list
@@ -31,6 +31,7 @@ class CollectionOutput(serializers.Serializer[Any]):
     level = serializers.ChoiceField(choices=LEVELS)
     kind = serializers.ChoiceField(choices=["library", "conversation"])
     document_count = serializers.IntegerField()
+    chunking = ChunkingSerializer(help_text="How its documents are cut.")
     verbs = serializers.ListField(
         child=serializers.CharField(), help_text="What I may do: read, write, manage."
     )
@@ -90,6 +91,7 @@ class CollectionView(APIView):
         name = serializers.CharField(max_length=200, required=False)
         description = serializers.CharField(max_length=2000, allow_blank=True, required=False)
         level = serializers.ChoiceField(choices=LEVELS, required=False)
+        chunking = ChunkingSerializer(required=False)
 
         class Meta:
             ref_name = "CollectionPatch"

@@ -38,6 +38,7 @@ from retrieval.services import (
     document_cancel,
     document_create,
     document_replace,
+    document_reread,
     document_retry,
 )
 
@@ -217,6 +218,24 @@ class DocumentRetryView(APIView):
         caller.require_scope("write")
         document = document_writable(viewer_of(caller), document_id)
         return _accepted(document_retry(document=document), status=202)
+
+
+class DocumentRereadView(APIView):
+    """Read a document anew, with today's reader and the collection's chunk sizes."""
+
+    @extend_schema(
+        operation_id="documents_reread",
+        request=None,
+        parameters=[PARAMETER],
+        responses={202: AcceptedOutput, **refusals(403, 404, 409)},
+        description="What serves goes on serving until it is read.",
+    )
+    @idempotent()
+    def post(self, request: Request, document_id: UUID) -> Response:
+        caller = caller_of(request)
+        caller.require_scope("write")
+        document = document_writable(viewer_of(caller), document_id)
+        return _accepted(document_reread(document=document), status=202)
 
 
 class DocumentCancelView(APIView):

@@ -30,7 +30,7 @@ _PYPDF_ERRORS = (
     RecursionError, OSError, NotImplementedError, AssertionError,
 )  # fmt: skip
 _PRIVATE = re.compile("[\ufffd\ue000-\uf8ff\U000f0000-\U0010ffff]")
-State = Literal["scan", "garbled", "hidden", "behind", "broken", "unread"]
+State = Literal["scan", "garbled", "hidden", "behind", "broken", "unread", "poison"]
 
 
 @dataclass
@@ -63,6 +63,11 @@ def _with_pdfium(source: Source) -> Reading:
         above: tuple[tuple[int, str], ...] = ()
         for number in range(1, len(document) + 1):
             builder = PageBuilder(number, above=above)
+            source.at(number)
+            if number in source.skip:
+                found.note("poison", number)
+                found.pages.append(Page(number, "", ()))
+                continue
             try:
                 found.pages.append(_Page(source, document, found, builder).read(outline.get(number, {})))
             except pdfium.PdfiumError:
@@ -216,6 +221,7 @@ def _with_pypdf(source: Source) -> Reading:
 
 _SENTENCES: dict[State, str] = {
     "broken": "Damaged and left out: {}.",
+    "poison": "The reader stopped twice at {}, which is left out; the rest was read.",
     "scan": "Only pictures, no text, on {}: text recognition (OCR) is not installed here.",
     "unread": "Only pictures on {}, left out: more of them than one file may have recognised (OCR).",
     "garbled": "No letter mapping on {}: its text is noise to a machine and was left out.",

@@ -61,7 +61,7 @@ def test_offsets_hold_over_nul_bytes_and_mixed_line_ends(
     ("content", "name", "code", "says"),
     [
         (b"%PDF-1.4 broken", "a.pdf", "damaged", "viewer"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(99), "a.txt", "unsupported", "PNG"),
+        (b"\x7fELF" + bytes(range(256)) * 4, "a.txt", "unsupported", ""),
         (b" \n ", "a.txt", "empty", "no text"),
     ],
 )

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,51 @@ def test_a_greedy_file_is_stopped(limits: Limits, reasons: set[str]) -> None:
     with pytest.raises(ReadError) as caught:
         read(greedy, "greedy.md", limits=limits)
     assert caught.value.reason in reasons
+
+
+def _pdf(*contents: bytes) -> bytes:
+    """A PDF with a page for each content stream, which is stored deflated."""
+    kids = " ".join(f"{10 + 2 * n} 0 R" for n in range(len(contents)))
+    objects = {
+        1: b"<</Type/Catalog/Pages 2 0 R>>",
+        2: f"<</Type/Pages/Kids[{kids}]/Count {len(contents)}>>".encode(),
+        3: b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    }
+    for n, content in enumerate(contents):
+        page = f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents {11 + 2 * n} 0 R"
+        objects[10 + 2 * n] = f"{page}/Resources<</Font<</F 3 0 R>>>>>>".encode()
+        packed = zlib.compress(content, 9)
+        head = f"<</Filter/FlateDecode/Length {len(packed)}>>stream\n".encode()
+        objects[11 + 2 * n] = head + packed + b"\nendstream"
+    body, places = b"%PDF-1.4\n", {}
+    for number, text in objects.items():
+        places[number] = len(body)
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, text)
+    table = b"".join(b"%d 1\n%010d 00000 n \n" % (n, at) for n, at in places.items())
+    return body + b"xref\n" + table + b"trailer<</Root 1 0 R/Size 99>>\nstartxref\n%d\n%%%%EOF" % len(body)
+
+
+def test_a_page_that_kills_the_reader_twice_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Field fault E02: a poison page takes its document with it, and nobody says which it was."""
+    started: list[sandbox._Reader] = []
+    make = sandbox._Reader
+
+    def counted(limits: Limits) -> sandbox._Reader:
+        started.append(make(limits))
+        return started[-1]
+
+    monkeypatch.setattr(sandbox, "_Reader", counted)
+    text = b"BT /F 12 Tf 50 700 Td (This is page number %d of the report, with words enough.) Tj ET"
+    poison = (text % 2) + b" " + b"0 0 m 9 9 l S " * 4_000_000
+    reading = read(_pdf(text % 1, poison, text % 3), "r.pdf", limits=Limits(cpu_seconds=1))
+    assert ["number 1" in reading.text, "number 2" in reading.text, "number 3" in reading.text] == [
+        True,
+        False,
+        True,
+    ]
+    assert [page.number for page in reading.pages] == [1, 2, 3]
+    assert [w for w in reading.warnings if "stopped twice at page 2" in w]
+    assert len(started) == 3
 
 
 def test_the_caller_can_stop_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
