@@ -6,23 +6,33 @@ python -m inference_client probe URL                 what a server is and can do
 
 import argparse
 import asyncio
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import orjson
 
 from inference_client.probe import probe
-from inference_client.replay import recording_read, replayed
+from inference_client.replay import UnreadableRecording, recording_read, replayed
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit code is 1 where a file or server could not be read."""
+    """Run one command. The exit code is 1 where a file could not be read, or a server not, or not with this key."""
     options = _parser().parse_args(arguments)
-    if options.command == "replay":
-        return _replay(options.files)
-    key = options.key_file.read_text().strip() if options.key_file else None
-    return _probe(options.url, key)
+    try:
+        return (
+            _replay(options.files) if options.command == "replay" else _probe(options.url, options.key_file)
+        )
+    except BrokenPipeError:
+        # Whoever read us has seen enough; Python would complain once more when it flushes at its end.
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
+        return 0
+    except KeyboardInterrupt:
+        return _said("Stopped.")
 
 
 def _replay(files: list[Path]) -> int:
@@ -30,17 +40,36 @@ def _replay(files: list[Path]) -> int:
     for path in files:
         try:
             line = replayed(recording_read(path))
-        except (OSError, ValueError, KeyError) as exc:
-            line = {"file": path.name, "error": {"class": "UnreadableRecording", "message": str(exc)}}
-            code = 1
+        except UnreadableRecording as exc:
+            line = {"file": path.name, "error": {"class": type(exc).__name__, "message": str(exc)}}
+            code = _said(str(exc))
         _print(line)
     return code
 
 
-def _probe(url: str, key: str | None) -> int:
+def _probe(url: str, key_file: Path | None) -> int:
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        return _said(f"{url} is no address of a server; one looks like http://host:8000/v1.")
+    try:
+        key = key_file.read_text().strip() if key_file else None
+    except (OSError, UnicodeDecodeError) as exc:
+        why = exc.strerror if isinstance(exc, OSError) else "it holds no text"
+        return _said(f"The key file {key_file} cannot be read: {why}.")
     facts = asyncio.run(probe(url, key))
     _print(asdict(facts))
-    return 0 if facts.reachable else 1
+    if facts.reachable and not facts.key_refused:
+        return 0
+    return _said(f"{url}: {facts.problem}")
+
+
+def _said(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return 1
 
 
 def _print(value: object) -> None:
@@ -48,7 +77,11 @@ def _print(value: object) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m inference_client", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m inference_client",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     replay = commands.add_parser("replay", help="replay recorded answers, one line of JSON each")
     replay.add_argument("files", nargs="+", type=Path, metavar="NAME.meta.json")

@@ -7,13 +7,23 @@ from datetime import UTC, datetime
 from inference_client.adapters.failures import failure
 from inference_client.adapters.kinds import Kind, adapter_for, kind_of
 from inference_client.adapters.requests import has_picture
+from inference_client.adapters.settled import settled_read, settled_request
 from inference_client.chat_call import ChatCall
-from inference_client.errors import TimedOut, Unsupported
+from inference_client.errors import ModelMissing, TimedOut, Unsupported
 from inference_client.images import request_fitted
-from inference_client.outgoing import Outgoing
+from inference_client.outgoing import Outgoing, answer_of
 from inference_client.pool import Pool
 from inference_client.retry import Retry
-from inference_client.types import ChatRequest, Embeddings, EmbedRequest, ImagePart, Message, Server, Timing
+from inference_client.types import (
+    ChatRequest,
+    Embeddings,
+    EmbedRequest,
+    ImagePart,
+    Message,
+    Server,
+    Settled,
+    Timing,
+)
 from inference_client.usage import usage_sum
 
 MAX_EMBEDDINGS_BYTES = 512 * 1024 * 1024
@@ -80,6 +90,25 @@ class Client:
             usage=usage_sum([one.usage for one in found]),
             timing=Timing(started_at=started, total_s=total),
         )
+
+    async def settled(self, server: Server, upstream_id: str) -> Settled | None:
+        """What the call `upstream_id` (of its record) came to; None while the provider does not know it yet.
+
+        Costs nothing. Raises Unsupported where there is no such account (only OpenRouter has one), and the errors
+        of `errors.py`.
+        """
+        kind = _kind(server)
+        wire = settled_request(server, kind, upstream_id)
+        try:
+            async with asyncio.timeout(server.timeouts.idle):
+                body = await answer_of(self._pool.transport(server, kind), wire, server.timeouts.connect)
+        except TimeoutError:
+            raise TimedOut("total", server.timeouts.idle) from None
+        except ModelMissing as exc:
+            if exc.status == 404:
+                return None
+            raise
+        return settled_read(body)
 
     async def _embed(self, server: Server, kind: Kind, request: EmbedRequest) -> Embeddings:
         adapter = adapter_for(kind)

@@ -1,10 +1,11 @@
 """Replays a recorded answer through the parsers, without a network.
 
-A recording is NAME.meta.json (provider, api, mode, status, response_headers, body_file) with the body beside
-it, byte for byte as the server sent it.
+A recording is NAME.meta.json (provider, api, mode; status, response_headers and body_file where they are known)
+with the body beside it, byte for byte as the server sent it.
 """
 
-from collections.abc import Iterable
+import glob
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import orjson
 from inference_client.adapters.base import Parser
 from inference_client.adapters.cohere import cohere_rerank
 from inference_client.adapters.failures import failure
+from inference_client.adapters.json_tools import obj, text_of
 from inference_client.adapters.kinds import GENERIC, Kind, adapter_for, kind_of, parser_for
 from inference_client.errors import InferenceError, Unsupported
 from inference_client.types import (
@@ -23,6 +25,9 @@ from inference_client.types import (
     TextDelta,
     Usage,
 )
+
+_NEEDED = ("provider", "api", "mode")
+_STATUS_UNTOLD = {"error": 400}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +52,30 @@ class _Call:
     arguments: list[str] = field(default_factory=list)
 
 
+class UnreadableRecording(Exception):
+    """A file that describes no recording; the message names it and says what it lacks."""
+
+
 def recording_read(path: Path) -> Recording:
-    """The recording described by the file at `path`. Raises OSError, ValueError or KeyError."""
-    meta = orjson.loads(path.read_bytes())
+    """The recording described by the file at `path`. Raises UnreadableRecording."""
+    meta = _meta(path)
+    lacking = [name for name in _NEEDED if not isinstance(meta.get(name), str)]
+    if lacking:
+        raise UnreadableRecording(
+            f"{path.name} describes no recording: it lacks {', '.join(lacking)}. Name the NAME.meta.json file that "
+            "stands beside the answer's body."
+        )
+    status = meta.get("status")
+    headers = obj(meta.get("response_headers"))
     return Recording(
         file=path.name,
         provider=meta["provider"],
         api=meta["api"],
         mode=meta["mode"],
-        status=meta["status"],
-        headers={name.lower(): value for name, value in (meta.get("response_headers") or {}).items()},
-        body=(path.parent / meta["body_file"]).read_bytes(),
-        expected=meta.get("expected") or {},
+        status=status if isinstance(status, int) else _STATUS_UNTOLD.get(meta["mode"], 200),
+        headers={name.lower(): str(value) for name, value in headers.items()},
+        body=_bytes(_body_path(path, meta), f", the body that {path.name} describes,"),
+        expected=obj(meta.get("expected")),
     )
 
 
@@ -82,6 +99,32 @@ def replayed(recording: Recording, *, cuts: Iterable[int] = ()) -> dict[str, Any
     except InferenceError as exc:
         result["error"] = error_json(exc)
     return result
+
+
+def _meta(path: Path) -> dict[str, Any]:
+    try:
+        meta = orjson.loads(_bytes(path))
+    except orjson.JSONDecodeError:
+        raise UnreadableRecording(f"{path.name} is not JSON, so it describes no recording.") from None
+    if not isinstance(meta, dict):
+        raise UnreadableRecording(f"{path.name} holds no JSON object, so it describes no recording.")
+    return meta
+
+
+def _body_path(path: Path, meta: Mapping[str, Any]) -> Path:
+    """The file the recording names, else the one beside it that has its name with another ending."""
+    if named := text_of(meta.get("body_file")):
+        return path.parent / named
+    stem = path.name.removesuffix(".meta.json")
+    beside = sorted(other for other in path.parent.glob(f"{glob.escape(stem)}.*") if other != path)
+    return beside[0] if beside else path.with_name(stem)
+
+
+def _bytes(path: Path, what: str = "") -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as exc:
+        raise UnreadableRecording(f"{path}{what} cannot be read: {exc.strerror}.") from None
 
 
 def error_json(exc: InferenceError) -> dict[str, Any]:

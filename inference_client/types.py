@@ -8,6 +8,7 @@ which is never the same as 0.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 Json: TypeAlias = Any
@@ -16,6 +17,7 @@ JsonObject: TypeAlias = Mapping[str, Any]
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 UsageState: TypeAlias = Literal["absent", "zero", "reported"]
 Outcome: TypeAlias = Literal["completed", "stopped", "failed"]
+ModelStatus: TypeAlias = Literal["loaded", "loading", "absent"]
 FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "error", "other"]
 
 
@@ -246,6 +248,24 @@ class Embeddings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What a provider says later that a call came to: a witness beside the ledger, never the amount booked."""
+
+    upstream_id: str | None
+    cost: Decimal | None
+    """In US dollars, what the account was charged; None where it is not told."""
+    upstream_cost: Decimal | None
+    """In US dollars, what the provider behind charged a key of one's own."""
+    usage: Usage
+    """In tokens of the model's own tokenizer."""
+    served_model: str | None = None
+    provider: str | None = None
+    """Who served it behind the router."""
+    finish_raw: str | None = None
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
     """A model a server offers; sizes in tokens, None where the server does not tell."""
 
@@ -253,6 +273,10 @@ class ModelFacts:
     context_window: int | None = None
     max_output_tokens: int | None = None
     owner: str | None = None
+    quantisation: str | None = None
+    """In the server's own word, such as `Q4_K_M` or `float16`."""
+    status: ModelStatus | None = None
+    """absent: not in memory, so the first call waits until it is; None where the server does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,5 +293,6 @@ class ServerFacts:
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Load figures by the names of `metrics.py`, empty where the server shows none."""
     counts_tokens: bool = False
+    key_refused: bool = False
     problem: str | None = None
     """One sentence on what is wrong and what to do; None when nothing is."""

@@ -1,31 +1,22 @@
 """What a server is and serves, and where it stands, looked at before it becomes a row. Costs no tokens."""
 
-import asyncio
 import ipaddress
 import socket
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-import orjson
 from asgiref.sync import async_to_sync
 
 from app.common.errors import InvalidInput
-from inference_client.adapters.addresses import auth_headers, root_url
-from inference_client.adapters.json_tools import items, obj, text_of
 from inference_client.adapters.kinds import GENERIC, KINDS, kind_of
-from inference_client.errors import BadAuth, InferenceError
-from inference_client.probe import LIMIT_S, probe
-from inference_client.transport import Transport
-from inference_client.types import ModelFacts, Server, ServerFacts
-from inference_client.usage import number
+from inference_client.probe import probe
+from inference_client.types import ModelFacts
 
 _NOT_FOR_CHAT = (
     "embed", "rerank", "bge-", "e5-", "whisper", "transcribe", "tts", "audio", "realtime", "dall-e", "image",
     "moderation", "sora",
 )  # fmt: skip
 """Parts of names; servers do not say what a model is for."""
-_MAX_BYTES = 1024 * 1024
 _OURS = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -127,48 +118,13 @@ def _private(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 async def _ask(url: str, api_key: str | None, named: str) -> Found:
-    facts, loaded = await asyncio.gather(probe(url, api_key), _loaded(url, api_key))
+    facts = await probe(url, api_key)
     return Found(
         reachable=facts.reachable,
         kind=named or facts.kind or GENERIC.name,
-        models=_loaded_first(facts.models, loaded),
+        models=facts.models,
         healthy=facts.healthy,
         version=facts.version,
-        key_refused=_refused(facts),
+        key_refused=facts.key_refused,
         problem=facts.problem,
     )
-
-
-def _refused(facts: ServerFacts) -> bool:
-    # The probe hands on the sentence of the error, not its class.
-    return facts.reachable and not facts.models and facts.problem == BadAuth().message
-
-
-async def _loaded(url: str, api_key: str | None) -> dict[str, int | None]:
-    """Ollama's models in memory with the window each was loaded with; nothing where there is no such route."""
-    server, transport = Server(kind=GENERIC.name, base_url=url, api_key=api_key), Transport()
-    try:
-        async with asyncio.timeout(LIMIT_S):
-            status, _, body = await transport.fetch(
-                "GET",
-                root_url(server, "/api/ps"),
-                headers=auth_headers(server, GENERIC),
-                connect_s=LIMIT_S,
-                max_bytes=_MAX_BYTES,
-            )
-        rows = items(obj(orjson.loads(body)).get("models")) if status == 200 else []
-    except (TimeoutError, InferenceError, orjson.JSONDecodeError):
-        return {}
-    finally:
-        await transport.aclose()
-    return {
-        name: number(obj(row).get("context_length"))
-        for row in rows
-        if (name := text_of(obj(row).get("name")))
-    }
-
-
-def _loaded_first(models: Sequence[ModelFacts], loaded: dict[str, int | None]) -> tuple[ModelFacts, ...]:
-    """A stable order; the window a model runs with counts more than the one it could have."""
-    known = [replace(m, context_window=loaded.get(m.name) or m.context_window) for m in models]
-    return tuple(sorted(known, key=lambda m: m.name not in loaded))

@@ -76,4 +76,6 @@ class Kind:
     """What a Server may say in its `options`, with what holds where it says nothing."""
     counts: Counting | None = None
     """How it counts a prompt's tokens; None where it does not."""
+    settled_path: str | None = None
+    """Where a call's settled cost can be asked for later; the call's id follows."""
     keepalive_s: float = 2.0

@@ -72,6 +72,7 @@ ROWS: tuple[Kind, ...] = (
         grade="recorded",
         asks_usage=False,
         extra_body={"usage": {"include": True}},
+        settled_path="/generation?id=",
         images="openai",
         leaves_premises=True,
         abort_stops_billing=False,

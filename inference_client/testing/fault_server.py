@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import socket
 import struct
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -259,5 +260,18 @@ def server_of(arguments: list[str] | None = None) -> FaultServer:
     return FaultServer(script, host=options.host, port=options.port)
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """Serve until stopped; the exit code is 1 where the port is taken."""
+    try:
+        asyncio.run(server_of(arguments).serve())
+    except OSError as exc:
+        # asyncio's own wording names the address and the reason.
+        print(f"The server cannot listen: {exc.strerror}.", file=sys.stderr)  # noqa: T201 - a command's output
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
 if __name__ == "__main__":
-    asyncio.run(server_of().serve())
+    sys.exit(main())

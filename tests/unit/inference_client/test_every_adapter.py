@@ -25,6 +25,8 @@ from inference_client.types import ChatRequest, EmbedRequest, Message, Server
 from tests.unit.inference_client.golden import given_of, path_of, sent_of
 from tests.unit.inference_client.recordings import recordings
 
+DOCS = Path(__file__).parents[3] / "docs"
+
 
 @pytest.mark.parametrize("adapter", ADAPTERS.values(), ids=list(ADAPTERS))
 def test_what_is_sent_is_what_was_looked_at(adapter: Adapter) -> None:
@@ -138,6 +140,16 @@ def test_tried_kinds_have_their_answers_in_the_tests() -> None:
     assert {kind.name for kind in KINDS.values() if kind.grade == "tried"} == {"vllm", "triton-vllm"}
 
 
+def test_the_handbook_says_of_each_kind_what_is_so() -> None:
+    page = (DOCS / "handbook" / "model-servers.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+) \|[^|]*\| (live|tried|recorded|documented) \|", page, re.MULTILINE)
+    told = {name: word for names, word in rows for name in re.findall(r"`([^`]+)`", names)}
+    words = {"supported": "live"}
+    proved = {kind.name: words.get(kind.grade, kind.grade) for kind in KINDS.values()}
+    # A kind that nothing proves yet may be missing; what is promised must be so.
+    assert told == {name: word for name, word in proved.items() if name in told or word != "documented"}
+
+
 # ------------------------------------------------------------------------------------- of other packages
 
 
@@ -183,7 +195,7 @@ def test_an_adapter_that_cannot_be_used_is_named(entries: list[str], message: st
 
 
 def test_the_page_on_adding_one_shows_one_that_works() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "add-a-backend.md").read_text()
+    page = (DOCS / "add-a-backend.md").read_text()
     code = next(
         block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "ADAPTER =" in block
     )

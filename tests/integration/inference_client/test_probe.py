@@ -1,4 +1,4 @@
-"""Embeddings, and what a probe makes of servers that are up, down, foreign or silent."""
+"""What a probe makes of servers that are up, down, foreign or silent."""
 
 import asyncio
 import json
@@ -9,105 +9,14 @@ from typing import Any
 import orjson
 import pytest
 
-from inference_client import errors
 from inference_client.__main__ import main
 from inference_client.probe import probe
 from inference_client.testing.fault_server import FaultServer, Script
-from inference_client.types import EmbedRequest, ModelFacts, ServerFacts, Timeouts
-from tests.integration.inference_client.scenes import Scene, run_scene
-
-REQUEST = EmbedRequest(model="e", inputs=("one", "three words here"), input_type="query", dimensions=4)
+from inference_client.types import ModelFacts, ServerFacts
 
 
 def _json(value: Any, **options: Any) -> Script:
     return Script(body=(orjson.dumps(value),), content_type="application/json", **options)
-
-
-async def _embed(scene: Scene) -> Any:
-    found = await scene.client.embed(scene.server, REQUEST)
-    return found, scene.upstream.seen[0]
-
-
-def test_embeddings_in_the_order_of_the_inputs() -> None:
-    found, seen = run_scene(_embed, Script())
-    assert found.vectors == [[3.0] * 4, [16.0] * 4]
-    assert (found.usage.input_tokens, found.usage.state) == (4, "reported")
-    assert seen.json["input_type"] == "query"
-    assert (seen.json["encoding_format"], seen.json["dimensions"]) == ("float", 4)
-    assert found.timing.total_s is not None
-
-
-ROWS = [{"index": 1, "embedding": [2.0]}, {"index": 0, "embedding": [1.0]}]
-
-
-def test_embeddings_out_of_order_are_put_in_order() -> None:
-    found, _ = run_scene(_embed, _json({"data": ROWS}))
-    assert found.vectors == [[1.0], [2.0]]
-    assert found.usage.state == "absent"
-
-
-def test_embeddings_of_other_kinds() -> None:
-    found, seen = run_scene(
-        _embed, _json({"embeddings": [[1.0], [2.0]], "prompt_eval_count": 9}), kind="ollama"
-    )
-    assert (found.usage.input_tokens, seen.path) == (9, "/api/embed")
-    found, seen = run_scene(
-        _embed, _json({"embeddings": [{"values": [1.0]}, {"values": [2.0]}]}), kind="gemini"
-    )
-    assert (found.vectors, found.usage.state) == ([[1.0], [2.0]], "absent")
-    assert seen.json["requests"][0]["taskType"] == "RETRIEVAL_QUERY"
-
-
-@pytest.mark.parametrize(
-    ("script", "kind", "expected"),
-    [
-        (_json({"error": {"code": 429}}, status=429), "openai-compatible", errors.Throttled),
-        (
-            _json({"error": {"message": "model not loaded", "code": 503}}),
-            "openai-compatible",
-            errors.Overloaded,
-        ),
-        (_json({"data": ROWS[:1]}), "openai-compatible", errors.MalformedAnswer),
-        (
-            _json({"data": [{"embedding": "***"}, {"embedding": []}]}),
-            "openai-compatible",
-            errors.MalformedAnswer,
-        ),
-        (_json({"data": [{"embedding": ["x"]}] * 2}), "openai-compatible", errors.MalformedAnswer),
-        (Script(), "anthropic", errors.Unsupported),
-        (Script(), "bedrock", errors.Unsupported),  # no maker of the model's name is known
-        (Script(), "deepseek", errors.Unsupported),
-    ],
-)
-def test_embeddings_that_fail(script: Script, kind: str, expected: type[Exception]) -> None:
-    with pytest.raises(expected):
-        run_scene(_embed, script, kind=kind)
-
-
-def test_more_texts_than_one_request_takes_go_in_several() -> None:
-    async def scene(scene: Scene) -> Any:
-        many = EmbedRequest(model="amazon.titan-embed-text-v2:0", inputs=tuple("abcdef"))
-        found = await scene.client.embed(scene.server, many)
-        return found, sorted(seen.json["inputText"] for seen in scene.upstream.seen)
-
-    one = _json({"embedding": [1.0], "inputTextTokenCount": 3})
-    found, texts = run_scene(scene, one, kind="bedrock")
-    assert (len(found.vectors), found.usage.input_tokens, texts) == (6, 18, list("abcdef"))
-
-
-def test_no_texts_at_all_are_asked_for_as_they_are() -> None:
-    async def scene(scene: Scene) -> Any:
-        return await scene.client.embed(scene.server, EmbedRequest(model="e", inputs=()))
-
-    assert run_scene(scene, _json({"data": []})).vectors == []
-
-
-def test_embeddings_that_take_too_long() -> None:
-    with pytest.raises(errors.TimedOut):
-        run_scene(_embed, Script(wait_s=30), timeouts=Timeouts(total=0.2))
-
-
-# ------------------------------------------------------------------------------------------------ probing
 
 
 class _Routes(FaultServer):
@@ -199,7 +108,12 @@ PAGES: list[tuple[str, dict[str, Script], dict[str, Any]]] = [
                 ]
             ),
         },
-        {"healthy": True, "version": "2.51.0", "models": (ModelFacts(name="tiny"),), "problem": None},
+        {
+            "healthy": True,
+            "version": "2.51.0",
+            "models": (ModelFacts(name="tiny", status="loaded"),),
+            "problem": None,
+        },
     ),
     ("openai-compatible", {"/v2": _json({"name": "mlserver", "extensions": []})}, {"models": ()}),
     ("openai-compatible", {"/v1/models": Script(body=(b"not json",))}, {"models": ()}),
@@ -257,3 +171,112 @@ def test_both_commands_explain_themselves(
         runpy.run_module(module, run_name="__main__")
     assert caught.value.code == 0
     assert f"python -m {module}" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------- what is in memory, and in which form
+
+PROPS = {"default_generation_settings": {"n_ctx": 4096}, "model_ftype": "Q4_1"}
+STATES: list[tuple[str, dict[str, Script], list[tuple[str, int | None, str | None, str | None]]]] = [
+    (
+        "llama.cpp with one model",
+        {"/v1/models": _json({"data": [{"id": "s", "owned_by": "llamacpp"}]}), "/props": _json(PROPS)},
+        [("s", 4096, "Q4_1", "loaded")],
+    ),
+    (
+        "llama.cpp that still loads it",
+        {
+            "/v1/models": _json(
+                {"data": [{"id": "s", "owned_by": "llamacpp", "meta": {"n_ctx": 8192, "ftype": "F16"}}]}
+            ),
+            "/health": _json({"error": {"type": "unavailable_error"}}, status=503),
+        },
+        [("s", 8192, "F16", "loading")],
+    ),
+    (
+        "llama.cpp as a router",
+        {
+            "/v1/models": _json(
+                {
+                    "data": [
+                        {"id": "a", "owned_by": "llamacpp", "status": {"value": "loaded"}},
+                        {"id": "b", "owned_by": "llamacpp", "status": {"value": "loading"}},
+                        {"id": "c", "owned_by": "llamacpp", "status": {"value": "unloaded"}},
+                    ]
+                }
+            )
+        },
+        [("a", None, None, "loaded"), ("b", None, None, "loading"), ("c", None, None, "absent")],
+    ),
+    (
+        "ollama",
+        {
+            "/v1/models": _json({"data": [{"id": "big"}, {"id": "small"}]}),
+            "/api/version": _json({"version": "0.9"}),
+            "/api/ps": _json({"models": [{"name": "small", "context_length": 8192}]}),
+            "/api/tags": _json(
+                {
+                    "models": [
+                        {"name": "small", "details": {"quantization_level": "Q8_0"}},
+                        {"name": "big", "details": {"quantization_level": "Q4_K_M"}},
+                    ]
+                }
+            ),
+        },
+        [("small", 8192, "Q8_0", "loaded"), ("big", None, "Q4_K_M", "absent")],
+    ),
+    (
+        "ollama that tells nothing more",
+        {"/v1/models": _json({"data": [{"id": "m"}]}), "/api/version": _json({"version": "0.1"})},
+        [("m", None, None, None)],
+    ),
+    (
+        "vllm",
+        {"/v1/models": _json({"data": [{"id": "v", "owned_by": "vllm", "max_model_len": 32768}]})},
+        [("v", 32768, None, "loaded")],
+    ),
+    (
+        "tgi without a list",
+        {
+            "/info": _json(
+                {"model_id": "t", "max_total_tokens": 2048, "model_dtype": "float16", "quantize": None}
+            ),
+            "/health": Script(body=(b"",)),
+        },
+        [("t", 2048, "float16", "loaded")],
+    ),
+    (
+        "tgi that quantises",
+        {
+            "/v1/models": _json({"data": [{"id": "t"}]}),
+            "/info": _json({"model_id": "t", "max_total_tokens": 2048, "quantize": "awq"}),
+            "/health": _json({}, status=503),
+        },
+        [("t", 2048, "awq", "loading")],
+    ),
+    (
+        "triton",
+        {
+            "/v2": _json({"extensions": ["schedule_policy"]}),
+            "/v2/repository/index": _json(
+                [
+                    {"name": "a", "state": "READY"},
+                    {"name": "b", "state": "LOADING"},
+                    {"name": "c", "state": "UNLOADING"},
+                ]
+            ),
+        },
+        [("a", None, None, "loaded"), ("b", None, None, "loading")],
+    ),
+    ("anything else", {"/v1/models": _json({"data": [{"id": "x"}]})}, [("x", None, None, None)]),
+    (
+        "tgi that does not say its model's name",
+        {"/info": _json({"model_id": None, "max_total_tokens": 1})},
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("routes", "expected"), [row[1:] for row in STATES], ids=[row[0] for row in STATES])
+def test_what_is_in_memory_in_which_form_and_with_which_window(routes: Any, expected: Any) -> None:
+    found = _probed(routes).models
+    assert [(m.name, m.context_window, m.quantisation, m.status) for m in found] == expected
