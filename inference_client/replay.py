@@ -17,8 +17,9 @@ from inference_client.adapters.cohere import cohere_rerank
 from inference_client.adapters.failures import failure
 from inference_client.adapters.json_tools import obj, text_of
 from inference_client.adapters.kinds import GENERIC, Kind, adapter_for, kind_of, parser_for
-from inference_client.errors import InferenceError, Unsupported
+from inference_client.errors import InferenceError, MalformedAnswer, Unsupported
 from inference_client.types import (
+    Embeddings,
     Event,
     JsonObject,
     ReasoningDelta,
@@ -87,6 +88,7 @@ def replayed(recording: Recording, *, cuts: Iterable[int] = ()) -> dict[str, Any
         "reasoning": "",
         "tool_calls": [],
         "finish_reason": None,
+        "finish": None,
         "usage": None,
         "usage_state": "absent",
         "served_model": None,
@@ -158,8 +160,7 @@ def _answer(recording: Recording, cuts: Iterable[int]) -> dict[str, Any]:
         ranks = cohere_rerank(recording.body)
         return {"order": [number for number, _ in ranks], "scores": [score for _, score in ranks]}
     if "embed" in recording.api.lower():
-        kind = _kind(recording.provider)
-        found = adapter_for(kind).embeddings(recording.body, kind, None, recording.headers)
+        found = _embeddings(recording)
         return {
             "vectors": len(found.vectors),
             "dimensions": len(found.vectors[0]) if found.vectors else 0,
@@ -179,12 +180,22 @@ def _answer(recording: Recording, cuts: Iterable[int]) -> dict[str, Any]:
     return {
         **_joined(events),
         "finish_reason": parser.finish_raw,
+        "finish": parser.finish_reason,
         "usage": usage_json(usage),
         "usage_state": usage.state,
         "served_model": parser.served_model,
         "error": error_json(parser.error) if parser.error is not None else None,
         "complete": parser.complete,
     }
+
+
+def _embeddings(recording: Recording) -> Embeddings:
+    """Read as its provider's own, else in the OpenAI shape, which many speak beside theirs."""
+    kind = _kind(recording.provider)
+    try:
+        return adapter_for(kind).embeddings(recording.body, kind, None, recording.headers)
+    except (MalformedAnswer, Unsupported):
+        return adapter_for(GENERIC).embeddings(recording.body, GENERIC, None, recording.headers)
 
 
 def _kind(provider: str) -> Kind:
@@ -195,8 +206,16 @@ def _kind(provider: str) -> Kind:
 
 
 def _is_whole(recording: Recording) -> bool:
-    # Some streams were noted as `json` because the recorder saw no stream flag; their bytes tell.
-    return recording.mode == "json" and recording.body.lstrip()[:1] in (b"{", b"[")
+    """Some streams were noted as `json` because the recorder saw no stream flag, and the other way round."""
+    first = recording.body.lstrip()[:1]
+    return first == b"[" or (first == b"{" and (recording.mode == "json" or not _lines(recording)))
+
+
+def _lines(recording: Recording) -> bool:
+    """Whether the body is lines of JSON rather than one value."""
+    return "application/json" not in recording.headers.get("content-type", "application/json") or (
+        b"\n{" in recording.body.strip()
+    )
 
 
 def _streamed(parser: Parser, body: bytes, cuts: Iterable[int]) -> list[Event]:

@@ -15,7 +15,10 @@ Paths = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageShape:
-    """Where a server's usage block keeps what. Paths are dotted; of several the first present one counts."""
+    """Where a server's usage block keeps what. Paths are dotted; of several the first present one counts.
+
+    In a list of objects a step such as `ttl=1h` means the first one that says so.
+    """
 
     input: Paths
     output: Paths
@@ -43,11 +46,18 @@ def first(block: JsonObject, paths: Paths) -> int | None:
     for path in paths:
         node: Any = block
         for key in path.split("."):
-            node = node.get(key) if isinstance(node, dict) else None
+            node = node.get(key) if isinstance(node, dict) else _row(node, key)
         found = number(node)
         if found is not None:
             return found
     return None
+
+
+def _row(rows: object, step: str) -> object:
+    name, told, value = step.partition("=")
+    if not told or not isinstance(rows, list):
+        return None
+    return next((row for row in rows if isinstance(row, dict) and row.get(name) == value), None)
 
 
 def merged(old: JsonObject | None, new: JsonObject) -> dict[str, Any]:
@@ -78,7 +88,8 @@ def usage_read(block: JsonObject | None, shape: UsageShape, *, precount: int | N
                 inp=inp, cached=cached, out=out or 0, total=total, precount=precount, declared=inclusive
             )
         inp += sum(first(block, (path,)) or 0 for path in shape.input_more) + (0 if inclusive else cached)
-    if not shape.output_has_reasoning and (out is not None or reasoning is not None):
+    apart, doubtful = _reasoning_apart(shape, inp=inp, out=out, reasoning=reasoning, total=total)
+    if apart and (out is not None or reasoning is not None):
         out = (out or 0) + (reasoning or 0)
     return Usage(
         input_tokens=inp,
@@ -88,9 +99,23 @@ def usage_read(block: JsonObject | None, shape: UsageShape, *, precount: int | N
         reasoning=reasoning,
         state=_state(inp, out),
         raw=block,
-        ambiguous=ambiguous or cached > (inp or 0),
+        ambiguous=ambiguous or doubtful or cached > (inp or 0),
         detail=dict(_details(block, shape)),
     )
+
+
+def _reasoning_apart(
+    shape: UsageShape, *, inp: int | None, out: int | None, reasoning: int | None, total: int | None
+) -> tuple[bool, bool]:
+    """(whether the output number lacks the reasoning, whether that is in doubt).
+
+    Some servers of one shape count it in and some beside; where it is beside, the total shows it.
+    """
+    if not shape.output_has_reasoning or not reasoning or out is None:
+        return not shape.output_has_reasoning, False
+    if total is not None and total == (inp or 0) + out + reasoning:
+        return True, False
+    return False, reasoning > out
 
 
 def usage_sum(parts: Sequence[Usage]) -> Usage:

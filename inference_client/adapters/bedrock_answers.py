@@ -29,6 +29,10 @@ class ConverseParser(FrameParser):
         cache_read=("cacheReadInputTokens",),
         cache_write=("cacheWriteInputTokens",),
         input_has_cache=False,
+        detail={
+            "cache_write_short": ("cacheDetails.ttl=5m.inputTokens",),
+            "cache_write_long": ("cacheDetails.ttl=1h.inputTokens",),
+        },
     )
 
     def __init__(self, kind: Kind | None = None) -> None:
@@ -56,6 +60,8 @@ class ConverseParser(FrameParser):
         content = obj(obj(answer.get("output")).get("message")).get("content")
         for index, block in enumerate(map(obj, items(content))):
             self._block(index, block, out)
+        if "output" not in answer and text_of(answer.get("message")):
+            self._fail(answer)
         self.finish_raw = text_of(answer.get("stopReason"))
         self._add_usage(answer.get("usage"))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from inference_client.adapters.adapter import Adapter
 from inference_client.adapters.base import LinesParser, SseParser
+from inference_client.adapters.failures import from_value
 from inference_client.adapters.json_tools import items, json_object, obj, text_of
 from inference_client.adapters.kind import Kind
 from inference_client.adapters.requests import bare_embeddings, given, message_json
@@ -41,6 +42,8 @@ class CohereParser(SseParser):
         index = message.get("index")
         if kind in ("content-start", "content-delta"):
             self._content(obj(inner.get("content")), out)
+        elif kind == "tool-plan-delta":
+            self._plan(inner, out)
         elif kind in ("tool-call-start", "tool-call-delta"):
             self._call(index if isinstance(index, int) else 0, obj(inner.get("tool_calls")), out)
         elif kind == "message-start":
@@ -54,6 +57,7 @@ class CohereParser(SseParser):
 
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
         message = obj(answer.get("message"))
+        self._plan(message, out)
         for part in map(obj, items(message.get("content"))):
             self._content(part, out)
         for index, call in enumerate(map(obj, items(message.get("tool_calls")))):
@@ -63,6 +67,11 @@ class CohereParser(SseParser):
         self.upstream_id = text_of(answer.get("id"))
         self.finish_raw = text_of(answer.get("finish_reason"))
         self._add_usage(answer.get("usage"))
+
+    def _plan(self, message: Mapping[str, Any], out: list[Event]) -> None:
+        """What it is about to do with tools, thought before it is done."""
+        if plan := text_of(message.get("tool_plan")):
+            out.append(ReasoningDelta(plan))
 
     def _content(self, part: Mapping[str, Any], out: list[Event]) -> None:
         if thought := text_of(part.get("thinking")):
@@ -158,7 +167,9 @@ class Cohere(Adapter):
         """The vectors in `body`. Raises MalformedAnswer."""
         answer = json_object(body)
         found = answer.get("embeddings")
-        rows = items(found) or items(obj(found).get("float"))
+        if found is None and text_of(answer.get("message")):
+            raise from_value(answer)
+        rows = items(found) or next(filter(None, map(items, obj(found).values())), [])
         return bare_embeddings(rows, count, usage_read(obj(answer.get("meta")), SHAPE), None)
 
     def scripted(self, answer: Answer) -> Iterator[bytes]:
@@ -200,8 +211,9 @@ def _format(wanted: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def cohere_rerank(body: bytes) -> list[tuple[int, float]]:
-    """(number of the document, score), best first. Raises MalformedAnswer."""
-    rows = [obj(row) for row in items(json_object(body).get("results"))]
+    """(number of the document, score), best first, as most others say it too. Raises MalformedAnswer."""
+    answer = json_object(body)
+    rows = [obj(row) for row in items(answer.get("results")) or items(answer.get("data"))]
     return [
         (row["index"], float(row["relevance_score"]))
         for row in rows

@@ -205,7 +205,7 @@ def _class_of(problem: Problem) -> type[InferenceError]:
     for chosen, prose in ((errors.UpstreamMoneyExhausted, _MONEY_PROSE), (errors.BadAuth, _AUTH_PROSE)):
         if prose.search(problem.message):
             return chosen
-    if problem.status in (400, 404, 422) and _MODEL_PROSE.search(problem.message):
+    if problem.status in (200, 400, 404, 422) and _MODEL_PROSE.search(problem.message):
         return errors.ModelMissing
     if problem.status in _BY_STATUS:
         return _BY_STATUS[problem.status]

@@ -7,6 +7,7 @@ from typing import Any
 from inference_client.adapters.adapter import Adapter
 from inference_client.adapters.base import SseParser
 from inference_client.adapters.counts import as_sent
+from inference_client.adapters.failures import from_value
 from inference_client.adapters.json_tools import dumped, items, json_object, json_objects, obj, text_of
 from inference_client.adapters.kind import Counting, Kind
 from inference_client.adapters.requests import (
@@ -51,6 +52,11 @@ class GeminiParser(SseParser):
         reasoning=("thoughtsTokenCount",),
         input_more=("toolUsePromptTokenCount",),
         output_has_reasoning=False,
+        detail={
+            "input_audio": ("promptTokensDetails.modality=AUDIO.tokenCount",),
+            "input_image": ("promptTokensDetails.modality=IMAGE.tokenCount",),
+            "output_audio": ("candidatesTokensDetails.modality=AUDIO.tokenCount",),
+        },
     )
 
     def __init__(self, kind: Kind | None = None) -> None:
@@ -180,6 +186,8 @@ class Gemini(Adapter):
     ) -> Embeddings:
         """The vectors in `body`; no usage is told. Raises MalformedAnswer."""
         answer = json_object(body)
+        if answer.get("error"):
+            raise from_value(answer)
         rows = items(answer.get("embeddings")) or [answer.get("embedding")]
         return bare_embeddings([obj(row).get("values") for row in rows], count, Usage(), None)
 

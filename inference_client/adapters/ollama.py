@@ -7,6 +7,7 @@ import orjson
 
 from inference_client.adapters.adapter import Adapter
 from inference_client.adapters.base import LinesParser
+from inference_client.adapters.failures import from_value
 from inference_client.adapters.json_tools import items, json_object, obj, text_of
 from inference_client.adapters.kind import Kind
 from inference_client.adapters.requests import arguments_of, bare_embeddings, encoded, given, parts, plain
@@ -125,8 +126,11 @@ class Ollama(Adapter):
     ) -> Embeddings:
         """The vectors in `body`. Raises MalformedAnswer."""
         answer = json_object(body)
+        if answer.get("error"):
+            raise from_value(answer)
+        rows = items(answer.get("embeddings")) or [answer[name] for name in ("embedding",) if name in answer]
         usage = usage_read({name: answer[name] for name in _COUNTS if name in answer}, OllamaParser.shape)
-        return bare_embeddings(items(answer.get("embeddings")), count, usage, text_of(answer.get("model")))
+        return bare_embeddings(rows, count, usage, text_of(answer.get("model")))
 
     def scripted(self, answer: Answer) -> Iterator[bytes]:
         """Lines of `/api/chat`."""

@@ -34,6 +34,7 @@ SHAPE = UsageShape(
     total=("total_tokens",),
     cache_read=(
         "prompt_tokens_details.cached_tokens",
+        "prompt_token_details.cached_tokens",
         "input_tokens_details.cached_tokens",
         "prompt_cache_hit_tokens",
         "cached_tokens",
@@ -71,6 +72,9 @@ class OpenAIChatParser(SseParser):
         super().__init__(kind)
         self._running = kind is not None and kind.running_usage
         self._calls: list[str | None] = []
+        """The ids of the tool calls, by our number."""
+        self._numbers: dict[int, int] = {}
+        """The server's number of a tool call to ours."""
 
     def _on_event(self, event: SseEvent, out: list[Event]) -> None:
         data = event.data
@@ -89,10 +93,14 @@ class OpenAIChatParser(SseParser):
         choices = chunk.get("choices")
         if choices and isinstance(choices, list) and isinstance(choices[0], dict):
             choice = choices[0]
-            delta = choice.get("delta")
-            self._delta(delta if isinstance(delta, dict) else choice, out)
-            if choice.get("finish_reason"):
-                self.finish_raw = text_of(choice["finish_reason"]) or self.finish_raw
+            # Of several answers to one prompt the first one counts.
+            if not choice.get("index"):
+                delta = choice.get("delta")
+                self._delta(delta if isinstance(delta, dict) else choice, out)
+                if choice.get("finish_reason"):
+                    self._finish(choice)
+        elif chunk.get("object") == "error":
+            self._fail(chunk)
         if self.served_model is None or self.upstream_id is None:
             self.served_model = text_of(chunk.get("model")) or self.served_model
             self.upstream_id = text_of(chunk.get("id")) or self.upstream_id
@@ -100,10 +108,20 @@ class OpenAIChatParser(SseParser):
         if usage:
             self._add_usage(usage)
         elif "x_groq" in chunk:
-            self._add_usage(obj(chunk["x_groq"]).get("usage"))
+            self._groq(obj(chunk["x_groq"]))
+
+    def _finish(self, choice: Mapping[str, Any]) -> None:
+        self.finish_raw = text_of(choice["finish_reason"]) or self.finish_raw
+        # Moonshot tells the numbers here.
+        self._add_usage(choice.get("usage"))
+
+    def _groq(self, extra: Mapping[str, Any]) -> None:
+        self._add_usage(extra.get("usage"))
+        if extra.get("error"):
+            self._fail(extra)
 
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
-        if answer.get("error"):
+        if answer.get("error") or answer.get("object") == "error":
             self._failed(answer)
         choice = next((obj(choice) for choice in items(answer.get("choices"))), None)
         if choice is not None:
@@ -159,13 +177,24 @@ class OpenAIChatParser(SseParser):
         function = obj(call.get("function"))
         call_id, name = text_of(call.get("id")), text_of(function.get("name"))
         arguments = function.get("arguments")
-        index = call.get("index")
-        if not isinstance(index, int):
-            # Servers without an index send whole calls, so a new id or name begins a new one.
-            if not self._calls or (name and call_id != self._calls[-1]) or (name and call_id is None):
+        number = self._number(call.get("index"), call_id, name)
+        out.append(ToolCallDelta(number, call_id, name, dumped(arguments) if arguments else ""))
+
+    def _number(self, index: object, call_id: str | None, name: str | None) -> int:
+        """Our number of the tool call that a piece belongs to.
+
+        Servers without an index send whole calls, so a new id or name begins a new one. So does another id with a
+        name under an index that is taken: Ollama and Gemini give each of several calls the index 0.
+        """
+        if isinstance(index, int):
+            known = self._numbers.get(index)
+            if known is None or (call_id and name and self._calls[known] not in (None, call_id)):
+                known = self._numbers[index] = len(self._calls)
                 self._calls.append(call_id)
-            index = len(self._calls) - 1
-        out.append(ToolCallDelta(index, call_id, name, dumped(arguments) if arguments else ""))
+            return known
+        if not self._calls or (name and call_id != self._calls[-1]) or (name and call_id is None):
+            self._calls.append(call_id)
+        return len(self._calls) - 1
 
 
 class OpenAIChat(Adapter):

@@ -42,6 +42,8 @@ class ResponsesParser(SseParser):
         """Number of the output item to number of the tool call."""
         self._told: set[int] = set()
         """Output items whose arguments have come in pieces."""
+        self._said = False
+        """Text or reasoning has come in pieces, so the whole of it at the end is no news."""
 
     @property
     def finish_reason(self) -> FinishReason | None:
@@ -56,29 +58,37 @@ class ResponsesParser(SseParser):
     def _on_message(self, message: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
         kind = message.get("type") or name
         if kind in _TEXT and (text := text_of(message.get("delta"))):
+            self._said = True
             out.append(TextDelta(text))
         elif kind in _REASONING and (thought := text_of(message.get("delta"))):
+            self._said = True
             out.append(ReasoningDelta(thought))
         elif kind in ("response.output_item.added", "response.output_item.done"):
             self._item(_index(message), obj(message.get("item")), out, done=kind.endswith("done"))
         elif kind == "response.function_call_arguments.delta":
             self._arguments(_index(message), text_of(message.get("delta")), out)
         elif kind in _LAST or kind == "response.created":
-            self._take(obj(message.get("response")), last=kind in _LAST)
+            response = obj(message.get("response"))
+            if kind in _LAST and not (self._said or self._calls):
+                self._output(response, out)
+            self._take(response, last=kind in _LAST)
         elif kind == "error":
             self._fail(message)
 
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
+        self._output(answer, out)
+        if answer.get("error") and "status" not in answer:
+            self._fail(answer)
+        else:
+            self._take(answer, last=True)
+
+    def _output(self, answer: Mapping[str, Any], out: list[Event]) -> None:
         for index, item in enumerate(map(obj, items(answer.get("output")))):
             self._item(index, item, out, done=True)
             delta = ReasoningDelta if item.get("type") == "reasoning" else TextDelta
             pieces = map(obj, [*items(item.get("summary")), *items(item.get("content"))])
             texts = (text_of(piece.get("text")) or text_of(piece.get("refusal")) for piece in pieces)
             out.extend(delta(text) for text in texts if text)
-        if answer.get("error") and "status" not in answer:
-            self._fail(answer)
-        else:
-            self._take(answer, last=True)
 
     def _take(self, response: Mapping[str, Any], *, last: bool) -> None:
         self.served_model = text_of(response.get("model")) or self.served_model

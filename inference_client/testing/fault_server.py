@@ -269,7 +269,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"The server cannot listen: {exc.strerror}.", file=sys.stderr)  # noqa: T201 - a command's output
         return 1
     except KeyboardInterrupt:
-        return 0
+        pass
     return 0
 
 

@@ -61,6 +61,20 @@ def test_a_recording_needs_no_more_than_who_what_and_how(
     assert json.loads(capsys.readouterr().out)["error"]["class"] == "InvalidRequest"
 
 
+def test_what_a_recording_holds_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta = {**META, "expected": {"text": "Hi", "finish_reason": "stop", "usage": None}}
+    path = _write(tmp_path, meta)
+    assert main(["replay", "--check", path]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].split("\t") == ["same", "a.meta.json", "text", '"Hi"', '"Hi"']
+    assert out[-1] == "1 recordings, 4 facts, 0 differ, 0 recordings unreadable"
+    _write(tmp_path, {**meta, "expected": {"text": "x" * 99}})
+    assert main(["replay", "--check", path, "nowhere.meta.json"]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith('DIFFERS\ta.meta.json\ttext\t"xxx')
+    assert out[-1] == "2 recordings, 2 facts, 1 differ, 1 recordings unreadable"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
