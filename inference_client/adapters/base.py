@@ -154,7 +154,7 @@ class SseParser(Parser):
         self._sse = SseDecoder()
 
     @abstractmethod
-    def _on_message(self, message: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
+    def _on_message(self, message: Mapping[str, Any], name: str | None, out: list[Event], /) -> None:
         """What one event means; `name` is the one beside its data."""
 
     def _on_event(self, event: SseEvent, out: list[Event]) -> None:

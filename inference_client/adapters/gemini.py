@@ -75,10 +75,10 @@ class GeminiParser(SseParser):
             for chunk in json_objects(event.data):
                 self._on_message(chunk, event.name, out)
 
-    def _on_message(self, message: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
-        self._whole(message, out)
-
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
+        self._on_message(answer, None, out)
+
+    def _on_message(self, answer: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
         if answer.get("error"):
             self._fail(answer)
         for candidate in map(obj, items(answer.get("candidates"))[:1]):

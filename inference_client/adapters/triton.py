@@ -80,10 +80,10 @@ class TritonParser(SseParser):
         # Many models tell no reason, and there is no end mark: then the proper end of the body is the end.
         self.ended = self.ended or (self._answered and not self._tells_reasons)
 
-    def _on_message(self, message: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
-        self._whole(message, out)
-
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
+        self._on_message(answer, None, out)
+
+    def _on_message(self, answer: Mapping[str, Any], name: str | None, out: list[Event]) -> None:
         if answer.get("error"):
             self._fail(answer)
         if text := text_of(answer.get("text_output")):
@@ -94,12 +94,16 @@ class TritonParser(SseParser):
             self._tells_reasons = True
             self.finish_raw = reason if reason != "None" else self.finish_raw
         inp, more = number(answer.get("num_input_tokens")), number(answer.get("num_output_tokens"))
-        told = given(num_input_tokens=inp)
+        if inp is not None or more is not None:
+            self._add_tensors(inp, more)
+
+    def _add_tensors(self, inp: int | None, more: int | None) -> None:
+        known = self._usage = self._usage or {}
+        if inp is not None:
+            known["num_input_tokens"] = inp
         if more is not None:
             self.usage_is_running = True
-            told["num_output_tokens"] = (self._usage or {}).get("num_output_tokens", 0) + more
-        if told:
-            self._add_usage(told)
+            known["num_output_tokens"] = known.get("num_output_tokens", 0) + more
 
 
 _TRITON = Kind(
