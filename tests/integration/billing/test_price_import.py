@@ -123,7 +123,7 @@ def test_one_side_alone_and_a_time_with_a_zone(lists: Any) -> None:
     (version,) = PriceVersion.objects.all()
     assert (version.side, version.effective_from) == ("price", datetime(2098, 12, 31, 23, tzinfo=UTC))
     lists(seed(LARGE), "--yes", "--side", "cost", "--from", "2099-01-01T00:00")
-    assert PriceVersion.objects.get(side="cost").effective_from == datetime(2099, 1, 1, tzinfo=UTC)
+    assert PriceVersion.objects.get(price_key="chat/large").effective_from == datetime(2099, 1, 1, tzinfo=UTC)
 
 
 def test_a_list_in_the_installations_currency_needs_no_rate(lists: Any) -> None:

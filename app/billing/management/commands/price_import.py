@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.dateparse import parse_datetime
 
 from app.billing.importing import Plan, PlannedPrice, exchange_factor, import_plan, import_write
 from app.billing.rates import exchange_rate_set
@@ -132,11 +132,9 @@ def _instant(text: str | None) -> datetime | None:
     if not text:
         return None
     try:
-        day, moment = parse_date(text), parse_datetime(text)
+        moment = parse_datetime(text)
     except ValueError:
-        day = moment = None
-    if moment is None and day is not None:
-        moment = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - made UTC below
+        moment = None
     if moment is None:
         raise CommandError(f"--from takes a date such as 2027-01-01, or a time, not “{text}”.")
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
