@@ -7,16 +7,23 @@ table) stands beside it as context and is embedded with it.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
+from retrieval.errors import Invalid
 from retrieval.parsing.blocks import PAGE_BREAK, Block, Kind, Page
 
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
 _LINE = re.compile(r"\n+")
 _WORD = re.compile(r"\s+")
+_CAPTION = 400
+"""Characters of a sentence before a table, or of its header row, that go with each of its pieces."""
 _CHARACTERS = 40
 """Length of the pieces a text without any blank is cut into."""
+
+
+_BOUNDS = {"size": (50, 2000), "overlap": (0, 1000), "small": (0, 2000)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,23 @@ class Settings:
     """Of running text, between neighbours; tables and code are continued without."""
     small: int = 100
     """A chunk below this goes on over the next heading instead of ending before it."""
+
+    @classmethod
+    def checked(cls, values: Mapping[str, object]) -> "Settings":
+        """A collection's own sizes over the defaults. Errors: Invalid naming the value and its bounds."""
+        own = cls()
+        for name, value in values.items():
+            if name not in _BOUNDS:
+                raise Invalid(name, f"There is no setting “{name}”; there are {', '.join(_BOUNDS)}.")
+            low, high = _BOUNDS[name]
+            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+                raise Invalid(name, f"“{name}” is a whole number of tokens between {low} and {high:,}.")
+            own = replace(own, **{name: value})
+        if own.overlap * 2 > own.size or own.small > own.size:
+            raise Invalid(
+                "overlap", "The overlap can be half of the size at most, and “small” no more than the size."
+            )
+        return own
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +65,7 @@ class ChunkCut:
     page: int
     """Number of the page on which it begins."""
     heading: str
-    """Context: heading path and, in the later pieces of a table, its header row."""
+    """Context: heading path; for a piece of a table the sentence or caption before it and its header row."""
     tokens: int
 
     @property
@@ -60,7 +84,7 @@ class _Atom:
     kind: Kind
     path: tuple[str, ...]
     header: str
-    """Header row of the table this row belongs to, unless it is that row."""
+    """What a row of a table needs beside it: the sentence before the table and the header row, unless it is that."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -93,25 +117,34 @@ def chunk(
     settings: Settings | None = None,
 ) -> list[ChunkCut]:
     """Chunks of a document in order; `start` and `end` refer to the pages joined by PAGE_BREAK."""
-    settings = settings or Settings()
+    return list(_cuts(pages, count, settings or Settings()))
+
+
+def preview(
+    pages: Sequence[Page],
+    *,
+    count: Callable[[str], int] = estimate_tokens,
+    settings: Settings | None = None,
+    most: int = 20,
+) -> list[ChunkCut]:
+    """The first chunks that these settings would cut; the rest of the document is not worked on."""
+    return list(islice(_cuts(pages, count, settings or Settings()), most))
+
+
+def _cuts(pages: Sequence[Page], count: Callable[[str], int], settings: Settings) -> Iterator[ChunkCut]:
     text = PAGE_BREAK.join(page.text for page in pages)
     starts = _page_starts(pages)
-    cuts: list[ChunkCut] = []
-    for group in _groups(_atoms(pages, starts, count, settings), settings):
+    for index, group in enumerate(_groups(_atoms(pages, starts, count, settings), settings)):
         start, end = group[0].start, group[-1].end
-        page = pages[bisect_right(starts, start) - 1].number
-        cuts.append(
-            ChunkCut(
-                index=len(cuts),
-                start=start,
-                end=end,
-                text=text[start:end],
-                page=page,
-                heading=_context(group),
-                tokens=sum(atom.tokens for atom in group),
-            )
+        yield ChunkCut(
+            index=index,
+            start=start,
+            end=end,
+            text=text[start:end],
+            page=pages[bisect_right(starts, start) - 1].number,
+            heading=_context(group),
+            tokens=sum(atom.tokens for atom in group),
         )
-    return cuts
 
 
 def _page_starts(pages: Sequence[Page]) -> list[int]:
@@ -126,17 +159,22 @@ def _atoms(
     pages: Sequence[Page], starts: Sequence[int], count: Callable[[str], int], settings: Settings
 ) -> Iterator[_Atom]:
     for page, offset in zip(pages, starts, strict=True):
+        before = ""
         for block in page.blocks:
-            yield from _block_atoms(page.text, block, offset, count, settings.size)
+            yield from _block_atoms(page.text, block, offset, count, settings.size, before)
+            text = page.text[block.start : block.end]
+            before = text if block.kind == "paragraph" and len(text) <= _CAPTION else ""
 
 
 def _block_atoms(
-    text: str, block: Block, offset: int, count: Callable[[str], int], size: int
+    text: str, block: Block, offset: int, count: Callable[[str], int], size: int, before: str
 ) -> Iterator[_Atom]:
     whole = text[block.start : block.end]
     # Rows and lines of code belong together; sentences are what running text may be cut between.
     cut = _LINE if block.kind in {"table", "code", "list"} else _SENTENCE
-    header = _header_row(whole) if block.kind == "table" else ""
+    table = block.kind == "table"
+    header = _header_row(whole) if table else ""
+    caption = " ".join(before.split()) if table else ""
     for start, end in _split(whole, cut, count, size):
         yield _Atom(
             start=offset + block.start + start,
@@ -144,13 +182,18 @@ def _block_atoms(
             tokens=max(1, count(whole[start:end])),
             kind=block.kind,
             path=block.heading,
-            header=header if start > 0 else "",
+            header="\n".join(filter(None, (caption, header if start > 0 else ""))),
         )
 
 
 def _header_row(table: str) -> str:
-    """The first line with more than one cell: a caption before it is no header."""
-    return next((line for line in table.split("\n") if " | " in line), "")[:400]
+    """The lines up to the first with more than one cell: a caption inside the table, and the header."""
+    lines: list[str] = []
+    for line in table.split("\n")[:3]:
+        lines.append(line)
+        if " | " in line:
+            return "\n".join(lines)[:_CAPTION]
+    return ""
 
 
 def _split(

@@ -2,7 +2,8 @@
 
 import codecs
 import re
-from dataclasses import dataclass
+import unicodedata
+from dataclasses import dataclass, replace
 
 from retrieval.parsing.guessing import likeliest
 
@@ -16,7 +17,7 @@ _BOMS = (
 _META_CHARSET = re.compile(
     rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([\w.:-]{2,40})|encoding=[\"']([\w.:-]{2,40})", re.IGNORECASE
 )
-_ESCAPED = ((b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "iso2022_jp"), (b"\x1b$)C", "iso2022_kr"))
+_ESCAPED = ((b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "iso2022_jp"), (b"\x1b$)C", "iso2022_kr"), (b"~{", "hz"))
 _CONTROL = frozenset(range(9)) | frozenset(range(14, 27)) | frozenset(range(28, 32))
 
 
@@ -33,28 +34,40 @@ def decode(data: bytes, *, declared: bool = False) -> Decoded:
 
     `declared`: look for an HTML or XML declaration of the encoding. Never fails: Latin-1 reads any bytes.
     """
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            return Decoded(
-                data.decode(encoding, errors="replace"), encoding.removesuffix("-sig"), guessed=False
-            )
-    if (wide := _utf16(data)) is not None:
-        return wide
-    for escape, encoding in _ESCAPED:
-        if escape in data and data.isascii():
-            return Decoded(data.decode(encoding, errors="replace"), encoding, guessed=True)
-    try:
-        return Decoded(data.decode("utf-8"), "utf-8", guessed=False)
-    except UnicodeDecodeError:
-        pass
+    for attempt in (_by_bom, _utf32, _utf16, _escaped, _utf8, _utf16_without_latin):
+        if (found := attempt(data)) is not None:
+            return found
     if declared and (found := _declared(data)) is not None:
         return found
     return _guess(data)
 
 
+def _by_bom(data: bytes) -> Decoded | None:
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            text = data.decode(encoding, errors="replace")
+            return Decoded(text, encoding.removesuffix("-sig"), guessed=False)
+    return None
+
+
+def _escaped(data: bytes) -> Decoded | None:
+    """Seven-bit encodings that switch character sets by escape sequences."""
+    for escape, encoding in _ESCAPED:
+        if escape in data and data.isascii() and (found := _strict(data, encoding)) is not None:
+            return found
+    return None
+
+
+def _utf8(data: bytes) -> Decoded | None:
+    found = _strict(data, "utf-8")
+    return replace(found, guessed=False) if found is not None else None
+
+
 def looks_binary(data: bytes) -> bool:
     """Whether the bytes are no text in any encoding: control characters beyond what text has."""
-    if any(data.startswith(bom) for bom, _ in _BOMS) or _utf16(data) is not None:
+    if any(data.startswith(bom) for bom, _ in _BOMS):
+        return False
+    if _utf32(data) or _utf16(data) or _utf16_without_latin(data):
         return False
     sample = data[:65_536]
     control = sum(sample.count(value) for value in _CONTROL)
@@ -77,6 +90,48 @@ def _utf16(data: bytes) -> Decoded | None:
         return None
     control = sum(ord(char) in _CONTROL for char in text[:10_000])
     return Decoded(text, encoding, guessed=True) if control <= len(text[:10_000]) // 50 else None
+
+
+def _utf32(data: bytes) -> Decoded | None:
+    """UTF-32 without BOM: of four bytes one is always zero and its neighbour nearly always."""
+    if len(data) < 8 or len(data) % 4:
+        return None
+    for encoding, top, plane in (("utf-32-le", 3, 2), ("utf-32-be", 0, 1)):
+        if not any(data[top::4]) and data[plane::4].count(0) > 0.9 * len(data) / 4:
+            return _strict(data, encoding)
+    return None
+
+
+def _utf16_without_latin(data: bytes) -> Decoded | None:
+    """UTF-16 without BOM in a script of its own, such as Chinese: only line ends and blanks have NUL bytes.
+
+    Asked only where UTF-8 was ruled out: other text has no NUL bytes at all.
+    """
+    if len(data) % 2 or b"\x00" not in data or _utf8(data) is not None:
+        return None
+    # A stray NUL in a web page makes no UTF-16 of it: half of its pairs are Latin letters.
+    sample = data[:20_000]
+    if (
+        sum(32 <= a < 127 and 32 <= b < 127 for a, b in zip(sample[::2], sample[1::2], strict=True))
+        > len(sample) / 4
+    ):
+        return None
+    found = [item for name in ("utf-16-le", "utf-16-be") if (item := _strict(data, name)) is not None]
+    sound = [item for item in found if _share_of_text(item.text) > 0.98]
+    # In the wrong order of bytes the characters come from all over Unicode.
+    return min(sound, key=lambda item: len({ord(char) >> 8 for char in item.text}), default=None)
+
+
+def _share_of_text(text: str) -> float:
+    sample = text[:20_000]
+    return sum(char in "\n\r\t" or unicodedata.category(char)[0] != "C" for char in sample) / len(sample)
+
+
+def _strict(data: bytes, encoding: str) -> Decoded | None:
+    try:
+        return Decoded(data.decode(encoding), encoding, guessed=True)
+    except UnicodeDecodeError:
+        return None
 
 
 def _declared(data: bytes) -> Decoded | None:
@@ -111,6 +166,6 @@ def _telling(data: bytes) -> bytes:
         if not line.isascii():
             telling.append(line)
             size += len(line)
-            if size > 100_000:
+            if size > 30_000:
                 break
     return b"\n".join(telling)

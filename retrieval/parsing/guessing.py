@@ -32,25 +32,35 @@ class _Candidate:
     """Non-ASCII characters that its languages use often."""
 
 
+_RUSSIAN = "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё"
+_UKRAINIAN = "оаниівтеркслдупямзьбгйчхцїєжшющґф"
+_ARABIC = "اليمنوتردبعفهسقحكشجطصخةىضزئءثذغظؤأإآ،؟"
+# One candidate for each group of languages that share a page: in a mixed list no letter would tell much.
+_WESTERN = ("éèàêçâîôùûëïœÉÀÇ", "üäößÄÖÜ", "áéíóúñ¿¡üÁÉÍÓÚÑ", "ãçáõéíóúâêôà", "åäöøæéÅÄÖØÆ", "èàéìòù")
+_CENTRAL = ("áíéěšřčžýůúťďňóŠČŘŽ", "ąęłóśżźćńŁŚŻ", "éáőöóüűíúÉÁŐ", "ăâîşţ", "čšžćđŠČŽ")
 _CANDIDATES = (
-    _Candidate("cp1252", "éèàñ¿¡üöäßçêáíóúãõåøæâîôûùëïœÉÀÇÖÄÜÑÅØ"),
+    *(_Candidate("cp1252", letters) for letters in _WESTERN),
     _Candidate("cp932", ""),
     _Candidate("gb18030", _HAN_SIMPLIFIED),
     _Candidate("big5", _HAN_TRADITIONAL),
     _Candidate("cp949", _HANGUL),
     _Candidate("euc_jp", ""),
-    _Candidate("cp1251", "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъёіїєў"),
-    _Candidate("koi8_r", "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё"),
-    _Candidate("cp1250", "áéíóúýčďěňřšťůžąćęłńśźżőűăâîşţöüäŁŚŻČŘŠŽ"),
-    _Candidate("iso8859_2", "áéíóúýčďěňřšťůžąćęłńśźżőűăâîşţöüäŁŚŻČŘŠŽ"),
+    _Candidate("cp1251", _RUSSIAN),
+    _Candidate("cp1251", _UKRAINIAN),
+    _Candidate("koi8_u", _RUSSIAN),
+    _Candidate("koi8_u", _UKRAINIAN),
+    *(_Candidate(page, letters) for page in ("cp1250", "iso8859_2") for letters in _CENTRAL),
     _Candidate("cp1253", "αοιετσνηυρπκμλςωδγθχφβξζψάέήίόύώ"),
     _Candidate("cp1254", "ışğçöüİŞĞÇÖÜâî"),
     _Candidate("cp1255", "יוהלאמרתבשנעםדקחפטגצכןסזךףץ"),
-    _Candidate("cp1256", "اليمنوتردبعفهسقحكشجطصخةىضزئءثذغظؤأإآ،؟"),
-    _Candidate("cp1257", "āčēģīķļņšūžąęėįųõäöü"),
+    _Candidate("cp1256", _ARABIC),
+    _Candidate("cp1257", "ėšąžįųčęūŠŽČ"),
+    _Candidate("cp1257", "āīšēņļģķčūžŠŽ"),
     _Candidate("cp874", "านรอกเงมยลวดทสตะปบคหแจพชขใไโ่้ิีุู็์ัา"),
-    _Candidate("cp866", "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё"),
-    _Candidate("mac_roman", "éèàùçêâîôûëïüöäßñáíóúãõåøæœ¿¡"),
+    _Candidate("cp866", _RUSSIAN),
+    _Candidate("iso8859_5", _RUSSIAN),
+    _Candidate("iso8859_6", _ARABIC),
+    *(_Candidate(page, letters) for page in ("mac_roman", "cp850") for letters in _WESTERN),
 )
 
 

@@ -76,6 +76,8 @@ def attach(source: Source, builder: PageBuilder, name: str, data: bytes, at: tup
     try:
         reading = source.inside(data, name)
     except ReadError as error:
+        if source.budget.unpacked < 0:
+            raise
         # What could be done about it is for whoever sent it: the reason is enough.
         warnings.append(f"Attachment not read: {error.message.split('. ')[0].rstrip('.')}.")
         builder.add("heading", name, level=level)

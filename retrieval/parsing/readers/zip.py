@@ -38,6 +38,9 @@ def _read(archive: zipfile.ZipFile, source: Source) -> Reading:
         try:
             reading = source.inside(_content(archive, info, source), name)
         except ReadError as error:
+            if source.budget.unpacked < 0:
+                # What is left may not be unpacked either.
+                raise
             warnings.append(error.message)
             continue
         files.append(name)

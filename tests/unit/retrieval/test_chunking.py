@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.chunking import ChunkCut, Settings, chunk, estimate_tokens
+from retrieval.chunking import ChunkCut, Settings, chunk, estimate_tokens, preview
+from retrieval.errors import Invalid
 from retrieval.parsing.blocks import PAGE_BREAK, Page, PageBuilder
 
 KINDS = st.sampled_from(["heading", "paragraph", "table", "list", "code"])
@@ -121,3 +122,45 @@ def test_context_is_the_path_above_and_is_embedded() -> None:
 )
 def test_estimate_is_near_a_subword_tokenizer(text: str, least: int, most: int) -> None:
     assert least <= estimate_tokens(text) <= most
+
+
+def test_each_piece_of_a_table_has_its_caption_and_header() -> None:
+    rows = "\n".join(f"row {i} | {i:05}" for i in range(40))
+    pages = pages_of(
+        [
+            [
+                ("heading", "Costs", 1),
+                ("paragraph", "Table 1: Costs in euros", 1),
+                ("table", f"Name | Sum\n{rows}", 1),
+            ]
+        ]
+    )
+    cuts = chunk(pages, count=words, settings=Settings(size=30, overlap=0, small=5))
+    tables = [cut for cut in cuts if "row 39" in cut.text]
+    assert tables[0].heading == "Costs\nTable 1: Costs in euros\nName | Sum"
+    assert "00039" in tables[0].text
+
+
+def test_a_preview_is_the_beginning_of_the_same_cut() -> None:
+    pages = pages_of([[("paragraph", f"Sentence number {i}.", 1) for i in range(50)]])
+    assert preview(pages, settings=SMALL, most=3) == chunk(pages, settings=SMALL)[:3]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"size": 10},
+        {"size": "300"},
+        {"size": True},
+        {"sizes": 300},
+        {"overlap": 200},
+        {"size": 60, "small": 100},
+    ],
+)
+def test_settings_out_of_bounds_are_refused_with_their_name(values: dict[str, object]) -> None:
+    with pytest.raises(Invalid):
+        Settings.checked(values)
+
+
+def test_own_settings_stand_over_the_defaults() -> None:
+    assert Settings.checked({"size": 500}) == Settings(size=500)

@@ -79,3 +79,53 @@ def test_a_declaration_that_does_not_fit_is_not_believed() -> None:
 )
 def test_binary_is_known_by_its_control_characters(data: bytes, binary: bool) -> None:
     assert looks_binary(data) is binary
+
+
+SENTENCES = {
+    "¿Dónde está la biblioteca? El niño comió una manzana en el jardín.\n": (
+        "cp1252",
+        "latin-1",
+        "utf-32-le",
+    ),
+    "Die schöne Frau hat für den Kaffee bezahlt. Größe, Äpfel, Öl.\n": (
+        "cp1252",
+        "cp850",
+        "mac_roman",
+        "utf-16-be",
+    ),
+    "L’été dernier, nous sommes allés à la plage où il faisait très chaud.\n": ("cp1252", "mac_roman"),
+    "Köszönöm szépen a segítséget, őszintén szólva árvíztűrő.\n": ("cp1250", "iso8859_2"),
+    "Zażółć gęślą jaźń. Dziękuję bardzo za pomoc, proszę przyjść jutro.\n": ("cp1250", "iso8859_2"),
+    "Доброго ранку! Це український текст, який містить літери їжак та євро.\n": ("cp1251", "koi8_u"),
+    "Привет, мир! Это простой русский текст для проверки.\n": ("cp1251", "koi8_r", "cp866", "iso8859_5"),
+    "Ąžuolas, šaltinis, žmogus, čia yra lietuviškas tekstas.\n": ("cp1257",),
+    "مرحبا بالعالم! هذا نص عربي بسيط لاختبار ترميز الملف.\n": ("cp1256", "iso8859_6", "utf-16-le"),
+    "这是一个简单的中文文本，用来测试文件的编码是否正确。\n": (
+        "gb18030",
+        "hz",
+        "utf-16-le",
+        "utf-16-be",
+        "utf-32-le",
+    ),
+    "これは日本語のテキストです。東京は日本の首都です。\n": (
+        "cp932",
+        "euc_jp",
+        "iso2022_jp",
+        "utf-16-le",
+        "utf-16-be",
+    ),
+    "이것은 파일 인코딩을 시험하기 위한 한국어 텍스트입니다.\n": ("cp949", "utf-16-be"),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"), [(text, name) for text, names in SENTENCES.items() for name in names]
+)
+def test_one_sentence_is_enough(text: str, encoding: str) -> None:
+    data = text.encode(encoding)
+    assert decode(data).text == text
+    assert not looks_binary(data)
+
+
+def test_a_stray_nul_makes_no_utf16_of_a_page() -> None:
+    assert decode("<p>Caf\x00é au lait, s'il vous plaît </p>".encode("cp1252")).encoding == "cp1252"
