@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 from PIL import Image
 
-from retrieval.parsing.layout import Segment, segment_text
+from retrieval.parsing.bands import Segment, segment_text
 
 LONGEST_SIDE = 1700
 """Pixels: about 150 to the inch of a printed page, enough for the smallest print."""

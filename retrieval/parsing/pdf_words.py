@@ -9,7 +9,7 @@ import numpy.typing
 import pypdfium2 as pdfium
 from pypdfium2 import raw
 
-from retrieval.parsing.layout import LINE_JOIN, Segment, segment_text
+from retrieval.parsing.bands import LINE_JOIN, Segment, segment_text
 
 _WORD = re.compile(r"\S+")
 # A parted word ends its line, though PDFium goes on in the same.

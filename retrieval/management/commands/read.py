@@ -19,7 +19,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
         parser.add_argument("--json", action="store_true", help="one line of JSON a file")
-        parser.add_argument("--password", help="for encrypted PDFs")
+        parser.add_argument("--password", help="for encrypted PDFs and archives")
 
     def handle(self, *args: Any, **options: Any) -> None:
         failed = 0
@@ -31,7 +31,7 @@ class Command(BaseCommand):
             else:
                 self._print(path, reading, error)
         if failed and not options["json"]:
-            raise CommandError(f"{failed} of {len(options['files'])} file(s) could not be read.")
+            raise CommandError(f"Could not be read: {failed} of {len(options['files'])}.")
 
     def _print(self, path: Path, reading: Reading | None, error: str | None) -> None:
         if reading is None:

@@ -7,9 +7,10 @@ import zlib
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageDraw, ImageFont
 
 from retrieval.errors import LeaseLost, ReadError
-from retrieval.parsing import Limits, read, sandbox
+from retrieval.parsing import Limits, ocr, read, sandbox
 
 SHARED = Path(os.environ.get("TESSERA_SHARED", "../shared")) / "data/docs/open"
 
@@ -148,6 +149,29 @@ def test_real_files_are_refused_with_their_reason(name: str, reason: str) -> Non
     with pytest.raises(ReadError) as caught:
         read(SHARED / name, name)
     assert caught.value.reason == reason
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="shared documents are not here")
+def test_a_password_opens_and_a_wrong_one_is_called_wrong() -> None:
+    path = SHARED / "libreoffice-writer-password.pdf"
+    assert "consetetur" in read(path, path.name, password="openpassword").text
+    with pytest.raises(ReadError, match=r"password for .* is wrong") as caught:
+        read(path, path.name, password="guess")
+    assert caught.value.reason == "encrypted"
+
+
+def test_text_in_a_picture_is_recognised_and_says_so(tmp_path: Path) -> None:
+    if not ocr.available():
+        pytest.skip("text recognition is not installed")
+    image = Image.new("RGB", (420, 80), "white")
+    ImageDraw.Draw(image).text((20, 20), "Invoice 2024 paid", fill="black", font=ImageFont.load_default(32))
+    image.save(tmp_path / "scan.png")
+    reading = read(tmp_path / "scan.png", "scan.png")
+    assert "Invoice" in reading.text
+    assert reading.pages[0].ocr
+    assert reading.pages[0].confidence > 0.5
+    assert reading.pages[0].lines
+    assert "OCR" in reading.warnings[0]
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="shared documents are not here")

@@ -2,8 +2,9 @@
 
 import pytest
 
+from retrieval.parsing.bands import LINE_JOIN, Segment
 from retrieval.parsing.blocks import Page, PageBuilder
-from retrieval.parsing.layout import LINE_JOIN, Segment, layout, title_key
+from retrieval.parsing.layout import layout, title_key
 
 
 def page(*placed: tuple[float, float, str], titles: dict[str, int] | None = None, size: float = 10) -> Page:

@@ -245,7 +245,12 @@ def test_a_message_with_everything(tmp_path: Path) -> None:
 
 def test_an_archive_reads_what_it_can_and_names_the_rest(tmp_path: Path) -> None:
     inner = packed({"deep/b.md": "# Deep\n\ntext"})
-    files = {"a.txt": "one", "bad.pdf": "%PDF-1.7", "in.zip": inner, "m.eml": message().as_bytes()}
+    files: dict[str, str | bytes] = {
+        "a.txt": "one",
+        "bad.pdf": "%PDF-1.7",
+        "in.zip": inner,
+        "m.eml": message().as_bytes(),
+    }
     data = packed({**files, "__MACOSX/x": "y"})
     reading = read(tmp_path, data, "a.zip")
     assert [page.text.split("\n")[0] for page in reading.pages] == ["a.txt", "in.zip", "m.eml"]
