@@ -152,4 +152,5 @@ def test_a_minute_of_dying_processes_overspends_nothing(live: Live) -> None:
     team = flood.balance("team")
     assert team["remaining"] == max(Decimal(0), limit - price)
     done = command("ledger_verify", env={"TESSERA_DATA": str(live.data)})
-    assert done.returncode == 0, done.stdout
+    # 2: the ledger agrees, and a server did work for processes that were killed.
+    assert done.returncode in {0, 2}, done.stdout

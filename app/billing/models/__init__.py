@@ -2,7 +2,6 @@
 
 from app.billing.models.asking import BudgetAlert, LimitRequest, Pause
 from app.billing.models.budgets import Budget, BudgetWindow
-from app.billing.models.counters import CounterSample
 from app.billing.models.credit import CreditMovement
 from app.billing.models.haste import RateLimit
 from app.billing.models.ledger import LedgerEntry, LedgerLine
@@ -16,7 +15,6 @@ __all__ = [
     "Budget",
     "BudgetAlert",
     "BudgetWindow",
-    "CounterSample",
     "CreditMovement",
     "Delivery",
     "ExchangeRate",

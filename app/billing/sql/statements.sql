@@ -1,10 +1,3 @@
--- Rounded half to even: what lies exactly between two goes to the even one, so that sums do not drift upward.
-CREATE OR REPLACE FUNCTION billing_half_even(p numeric, p_places integer) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN abs(x.n - trunc(x.n)) = 0.5 THEN 2 * round(x.n * 0.5) ELSE round(x.n) END * power(10::numeric, -p_places)
-  FROM (SELECT p * power(10::numeric, p_places)) AS x(n)
-$$;
-
-
 -- The entries of a statement: of its month, and earlier ones that stand in no statement. Those of a month whose own
 -- statement is still a draft wait for that one. Once it is issued they are the ones written down.
 CREATE OR REPLACE FUNCTION billing_statement_entries(s billing_statement) RETURNS SETOF billing_ledgerentry
@@ -160,9 +153,9 @@ BEGIN
   INSERT INTO billing_statementline (statement_id, position, section, month, cost_centre, model, component,
     price_version_id, quantity, unit_price, per_units, min_prompt_tokens, exact, estimated, amount, entries)
   SELECT s.id, row_number() OVER (), l.section, l.month, l.cost_centre, l.model, l.component, l.price_version_id, l.quantity,
-    l.unit_price, l.per_units, l.min_prompt_tokens, l.exact, l.estimated, billing_half_even(l.exact, s.places), l.entries
+    l.unit_price, l.per_units, l.min_prompt_tokens, l.exact, l.estimated, billing_even(l.exact, s.places), l.entries
   FROM billing_statement_lines(s) l;
-  v_total := billing_half_even(z.exact, s.places);
+  v_total := billing_even(z.exact, s.places);
   SELECT coalesce(sum(amount), 0) INTO v_rounded FROM billing_statementline
   WHERE statement_id = s.id AND section IN ('charge', 'adjustment');
   SELECT coalesce(max(position), 0) INTO v_last FROM billing_statementline WHERE statement_id = s.id;

@@ -115,7 +115,7 @@ ROUNDED = [
 @pytest.mark.parametrize(("exact", "rounded"), ROUNDED)
 def test_half_goes_to_the_even_one_in_both_languages(exact: str, rounded: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT billing_half_even(%s::numeric, 2)", [exact])
+        cursor.execute("SELECT billing_even(%s::numeric, 2)", [exact])
         assert cursor.fetchone()[0] == half_even(D(exact), 2) == D(rounded)
 
 
