@@ -11,11 +11,19 @@ const STAGES = {
   embedding: ["Making it searchable", (part) => 0.35 + 0.65 * part],
 };
 
+/** Place in line, or what the stage still takes at its pace; nothing while neither is known. */
+function still(item) {
+  if (item.queue_position) return ` · ${count(item.queue_position)}. in line`;
+  const left = item.eta_seconds;
+  if (!left) return "";
+  return left < 90 ? ` · about ${left} s left` : ` · about ${count(Math.round(left / 60))} min left`;
+}
+
 function stage(item) {
   const [words, share] = STAGES[item.status] ?? [item.status, () => 0];
   const part = item.progress ?? 0;
   const percent = item.status === "embedding" && item.progress !== null && item.progress !== undefined ? ` ${Math.round(part * 100)} %` : "";
-  return h("div", { class: "stage" }, h("span", { class: "small num" }, words + percent),
+  return h("div", { class: "stage" }, h("span", { class: "small num" }, words + percent + still(item)),
     h("progress", { max: "1", value: String(share(part)), "aria-label": `${item.name}: ${words}${percent}` }));
 }
 
@@ -44,7 +52,7 @@ function state(item, retry) {
   return warnings.length ? h("ul", { class: "warnings small" }, warnings.map((warning) => h("li", {}, words(warning)))) : null;
 }
 
-/** The row. `actions`: {changed(item), removed(item), failed(error), writable}. */
+/** The row. `actions`: {changed(item), removed(item, words), failed(error), writable, manageable}. */
 export function documentRow(item, actions) {
   const act = async (work) => {
     try {
@@ -58,13 +66,18 @@ export function documentRow(item, actions) {
     : null;
   const buttons = h("div", { class: "row-actions" });
   const node = h("li", { class: "document", data: { id: item.id, status: item.status } });
-  const erase = () => act(async () => {
+  const take = () => act(async () => {
     await remove(`documents/${item.id}/`);
     actions.removed(item);
   });
+  const erase = () => act(async () => {
+    const receipt = await post(`documents/${item.id}/erase/`, {});
+    actions.removed(item, `${item.name} is erased everywhere. Receipt ${receipt.number}.`);
+  });
   const ask = () => {
     const no = h("button", { type: "button", class: "button compact", onclick: () => actions.changed(item) }, "Keep");
-    buttons.replaceChildren(h("button", { type: "button", class: "button compact danger", onclick: () => void erase() }, "Delete"), no);
+    const everywhere = h("button", { type: "button", class: "button compact danger", title: "Also the passages that answers were given", onclick: () => void erase() }, "Erase everywhere");
+    buttons.replaceChildren(h("button", { type: "button", class: "button compact danger", onclick: () => void take() }, "Delete"), ...(actions.manageable ? [everywhere] : []), no);
     no.focus();
   };
   const working = !["ready", "failed", "cancelled"].includes(item.status);

@@ -81,7 +81,8 @@ async function erase() {
 const rowActions = {
   changed: (item) => put(item),
   failed: showProblem,
-  removed(item) {
+  removed(item, words) {
+    if (words) say(words);
     rows.get(item.id)?.node.remove();
     rows.delete(item.id);
     recount(-1);
@@ -96,7 +97,7 @@ function recount(step) {
 
 /** Add a document on top, or bring its row up to date. */
 function put(item, { top = false } = {}) {
-  const row = documentRow(item, { ...rowActions, writable: may("write") });
+  const row = documentRow(item, { ...rowActions, writable: may("write"), manageable: may("manage") });
   const known = rows.get(item.id);
   if (known) known.node.replaceWith(row);
   else if (top) rowsBox.prepend(row);
