@@ -40,6 +40,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Plugins load and rewrite more modules of theirs when they sum up."""
+    gc.disable()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, args: Sequence[str]) -> Generator[None]:
     """A wrapper runs before pytest-django's own hook, which reads the settings."""
