@@ -1,6 +1,7 @@
 """Finds out what a server is and can do. Costs no tokens: no model is called."""
 
 import asyncio
+from dataclasses import replace
 
 from inference_client.adapters.addresses import api_url, auth_headers, root_url
 from inference_client.adapters.failures import failure
@@ -19,7 +20,7 @@ from inference_client.server_facts import (
     version_in,
 )
 from inference_client.transport import Transport
-from inference_client.types import Server, ServerFacts
+from inference_client.types import ModelFacts, Server, ServerFacts
 
 LIMIT_S = 5.0
 _MAX_BYTES = 8 * 1024 * 1024
@@ -36,6 +37,36 @@ async def probe(url: str, api_key: str | None = None, *, limit_s: float = LIMIT_
         return await _Probe(transport, server, limit_s).facts()
     finally:
         await transport.aclose()
+
+
+async def models_listed(
+    server: Server, *, limit_s: float = LIMIT_S
+) -> tuple[tuple[ModelFacts, ...], str | None]:
+    """(models that a server of a known kind lists, why there are none). Never raises for what a server does."""
+    kind = kind_of(server.kind)
+    if kind.models_path is None:
+        return (), f"{kind.title} has no list of models."
+    transport = Transport()
+    try:
+        async with asyncio.timeout(limit_s):
+            status, headers, body = await transport.fetch(
+                "GET",
+                api_url(server, kind, kind.models_path),
+                headers={"anthropic-version": "2023-06-01", **auth_headers(server, kind)},
+                connect_s=limit_s,
+                max_bytes=_MAX_BYTES,
+            )
+    except TimeoutError:
+        return (), f"The server did not answer within {limit_s:g} s. Check its address and load."
+    except InferenceError as exc:
+        return (), exc.message
+    finally:
+        await transport.aclose()
+    if status >= 400:
+        return (), failure(status, headers, body).message
+    found = models_in(kind, {"/models": (status, body)})
+    # Gemini's names carry their path.
+    return tuple(replace(model, name=model.name.removeprefix("models/")) for model in found), None
 
 
 class _Probe:

@@ -15,7 +15,14 @@ Answer = tuple[int, bytes]
 """Status and body."""
 Answers = Mapping[str, Answer | None]
 """By the question's path; None where nothing answered."""
-_WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens")
+_WINDOWS = (
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "max_input_tokens",
+    "inputTokenLimit",
+)
 _OUTPUTS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 _STATUS: Mapping[str, ModelStatus] = {
     "loaded": "loaded",

@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from app.accounts.models import Level
-from app.catalog.models import CAPABILITIES, Backend, Deployment, ModelRoute
+from app.catalog.models import CAPABILITIES, Backend, Deployment, ModelRoute, TokenFit
 from app.catalog.probing import address_clean, on_premises
 from app.catalog.services import clearance_lower, kind_leaves, route_problem
 from app.catalog.tokenizers import tokenizer
@@ -19,6 +19,7 @@ from app.common.admin_site import RowAdmin, RowForm, StaffOnly
 from app.common.errors import InvalidInput
 from inference_client.adapters.kind import Kind
 from inference_client.adapters.kinds import KINDS, kind_of
+from inference_client.learned import learned_read
 from inference_client.tokens import TokenizerFileError
 
 _WHERE = (
@@ -175,16 +176,29 @@ class DeploymentAdmin(StaffOnly, RowAdmin[Deployment]):
     form = DeploymentForm
     list_display = (
         "public_name", "backend", "purpose", "prices", "context_window", "clearance", "slots", "priority", "enabled",
+        "counted",
     )  # fmt: skip
     list_filter = ("purpose", "enabled", "clearance", "backend")
-    list_select_related = ("backend",)
+    list_select_related = ("backend", "token_fit")
     search_fields = ("public_name", "upstream_model", "price_key")
-    readonly_fields = ("prices",)
+    readonly_fields = ("prices", "counted")
     ordering = ("-priority", "id")
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """A new model sees internal content at most until somebody says otherwise."""
         return {"clearance": Level.INTERNAL.value} | super().get_changeform_initial_data(request)
+
+    @admin.display(description="input counted")
+    def counted(self, row: Deployment) -> str:
+        """How well the count before the call is known, and whether the server was seen to cut prompts."""
+        fit: TokenFit | None = getattr(row, "token_fit", None)
+        if fit is None:
+            return "–"
+        known = learned_read(fit.learned)
+        words = f"±{known.plain_pct:g} % after {known.n} calls" if known.n else "not yet learned"
+        if fit.short_at is None:
+            return words
+        return f"{words}; ⚠ read {fit.short_read} of {fit.short_sent} tokens sent on {fit.short_at:%d %b %H:%M} UTC"
 
     @admin.display(description="price")
     def prices(self, row: Deployment) -> SafeString | str:

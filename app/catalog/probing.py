@@ -2,21 +2,26 @@
 
 import ipaddress
 import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from asgiref.sync import async_to_sync
 
 from app.common.errors import InvalidInput
 from inference_client.adapters.kinds import GENERIC, KINDS, kind_of
-from inference_client.probe import probe
-from inference_client.types import ModelFacts
+from inference_client.errors import BadAuth
+from inference_client.probe import models_listed, probe
+from inference_client.types import ModelFacts, Server
 
 _NOT_FOR_CHAT = (
     "embed", "rerank", "bge-", "e5-", "whisper", "transcribe", "tts", "audio", "realtime", "dall-e", "image",
     "moderation", "sora",
 )  # fmt: skip
 """Parts of names; servers do not say what a model is for."""
+METRICS_URL = "metrics_url"
+"""Option of every kind whose figures are elsewhere (Triton's own port, a DCGM exporter): an address or several."""
 _OURS = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -58,14 +63,42 @@ class Found:
         return any(m.name in {name, f"{name}:latest"} for m in self.models)
 
 
-def server_ask(url: str, api_key: str = "", *, kind: str = "") -> Found:
+def options_read(kind: str, pairs: Sequence[str]) -> dict[str, str]:
+    """`name=value` texts as options of a kind. Errors: InvalidInput naming those that the kind knows."""
+    known = (*KINDS[kind].options, METRICS_URL)
+    found = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if name not in known or not value:
+            raise InvalidInput(
+                f"`{pair}` is no option of {kind}. Give name=value; its names: {', '.join(known)}.",
+                detail={"field": "options"},
+            )
+        found[name] = value
+    return found
+
+
+def server_ask(
+    url: str, api_key: str = "", *, kind: str = "", options: Mapping[str, Any] | None = None
+) -> Found:
     """Ask the server at `url` what it is and serves; five seconds at most. Errors: InvalidInput on an unknown kind.
 
-    A named `kind` whose key travels in a header of its own, or that has no list of models, is not asked.
+    A named `kind` whose key travels in a header of its own is asked for its list of models only, where it has one; it
+    counts as reachable all the same, because many such addresses are behind a proxy that lists nothing.
     """
     named = kind_named(kind) if kind else ""
     if named and (KINDS[named].auth != GENERIC.auth or KINDS[named].models_path is None):
-        return Found(reachable=True, kind=named)
+        own = Server(kind=named, base_url=url, api_key=api_key or None, options=dict(options or {}))
+        if KINDS[named].auth == "sigv4":
+            return Found(reachable=True, kind=named)
+        models, problem = async_to_sync(models_listed)(own)
+        return Found(
+            reachable=True,
+            kind=named,
+            models=models,
+            problem=problem,
+            key_refused=problem == BadAuth().message,
+        )
     return async_to_sync(_ask)(url, api_key or None, named)
 
 

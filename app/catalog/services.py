@@ -1,6 +1,6 @@
 """Writes to servers and their models."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -46,6 +46,7 @@ def backend_connect(  # noqa: PLR0913 - one keyword for each column
     api_key: str | None = None,
     region: str | None = None,
     leaves_premises: bool | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Backend:
     """Bring a server up to date, or add it (called `name`, else by its host and port). None leaves what is there.
 
@@ -59,6 +60,7 @@ def backend_connect(  # noqa: PLR0913 - one keyword for each column
     row.kind, row.base_url = kind, base_url
     row.leaves_premises = left if leaves_premises is None else leaves_premises
     row.region = row.region if region is None else region
+    row.options = {**row.options, **(options or {})}
     if api_key is not None:
         row.set_api_key(api_key)
     row.save()

@@ -12,6 +12,7 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 
 from app.catalog.models import Backend, LoadSample
+from app.catalog.probing import METRICS_URL
 from app.common.clock import now
 from app.common.errors import AppError
 from app.common.outbound import Outbound, send
@@ -23,8 +24,6 @@ from inference_client.types import Server
 KEPT = timedelta(hours=48)
 LIMIT_S = 4.0
 _MAX_BYTES = 8 * 1024 * 1024
-METRICS_URL = "metrics_url"
-"""Option of a server whose figures are elsewhere (Triton's own port, a DCGM exporter): an address or several."""
 _STALE = timedelta(minutes=5)
 """Rates are told between samples that are not further apart."""
 

@@ -11,7 +11,8 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from app.billing.models import PriceVersion
-from app.billing.selectors import price_current
+from app.billing.selectors import price_current, spend
+from app.billing.services import bootstrap_defaults
 from app.catalog.models import Backend, Deployment
 from app.catalog.selectors import targets
 from tests.integration.catalog.listing import NOWHERE, PROVIDER, models, ollama, serving
@@ -31,7 +32,8 @@ def add(monkeypatch: pytest.MonkeyPatch) -> Add:
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
         out = io.StringIO()
-        call_command("backend_add", *arguments, stdout=out)
+        tested = [] if "--test-call" in arguments else ["--no-test"]
+        call_command("backend_add", *(a for a in arguments if a != "--test-call"), *tested, stdout=out)
         return out.getvalue()
 
     return run
@@ -59,6 +61,43 @@ def test_a_real_server_is_shown_and_added_with_its_window_and_price(add: Add) ->
     )
     assert (target.leaves_premises, target.clearance, target.is_demonstration) == (False, "private", False)
     assert price_current(target.price_key).rates[0].price == Decimal("0.25")
+
+
+def test_a_tiny_call_shows_usage_and_speed_and_the_installation_pays(add: Add) -> None:
+    bootstrap_defaults()
+    said = add(
+        installed.INFERENCE_URL, "--key-env", "MY_KEY", "--price-in", "1", "--price-out", "2", "--test-call",
+        MY_KEY=installed.INFERENCE_API_KEY,
+    )  # fmt: skip
+    assert "answers, tells its usage, first token after" in said
+    assert "tokens/s; the test cost 0.0000" in said
+    (row,) = spend(group_by="kind")
+    assert (row.group, row.requests) == ("probe", 0)
+    assert row.price > 0
+
+
+def test_a_test_call_that_fails_says_why_and_the_server_stays(add: Add) -> None:
+    bootstrap_defaults()
+    with serving(ollama("m")) as url:
+        unpriced = add(url, "--test-call")
+        priced = add(url, "--price-in", "1", "--price-out", "2", "--test-call")
+    assert "the test call was not answered." in unpriced
+    assert "the test call was not answered." in priced
+    assert offered() == ["m"]
+
+
+def test_a_server_with_a_key_header_of_its_own_lists_its_models(add: Add) -> None:
+    with serving({"/v1/models": models("claude-a", "claude-b")}) as url:
+        said = add(url, "--kind", "anthropic", "--on-premises")
+    assert "claude-a: window unknown" in said
+    assert offered() == ["claude-a", "claude-b"]
+
+
+def test_options_of_a_kind_are_kept_and_others_refused(add: Add) -> None:
+    add(PROVIDER, "--kind", "azure-deployments", "--model", "m", "--option", "api_version=2026-01-01")
+    assert Backend.objects.get().options == {"api_version": "2026-01-01"}
+    with pytest.raises(CommandError, match="api_version, metrics_url"):
+        add(PROVIDER, "--kind", "azure-deployments", "--model", "m", "--option", "version=1")
 
 
 def test_a_missing_price_is_said_with_the_way_to_set_it(add: Add) -> None:

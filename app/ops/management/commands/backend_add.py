@@ -6,6 +6,7 @@ from getpass import getpass
 from typing import Any
 from urllib.parse import urlsplit
 
+from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.db import transaction
@@ -17,13 +18,18 @@ from app.billing.selectors import price_current
 from app.billing.services import price_set
 from app.billing.types import Price, Rate
 from app.catalog.models import Backend, Deployment
-from app.catalog.probing import Found, address_clean, kind_named, server_ask
+from app.catalog.probing import Found, address_clean, kind_named, options_read, server_ask
+from app.catalog.selectors import targets
 from app.catalog.services import backend_connect, model_put, name_free
 from app.common.told import ToldCommand
+from app.gate.trying import Tried, target_try
 from app.ops.servers import MANY, OUTSIDE_CHAT, outside_at
 from app.settings import env
+from inference_client.adapters.kinds import GENERIC
 from inference_client.types import ModelFacts
 
+TRIED = 3
+"""Models that get a test call, when several are added at once."""
 PRIORITY = 5
 """Before the demonstration model, after the server named by INFERENCE_URL."""
 
@@ -45,6 +51,19 @@ class Command(ToldCommand):
         parser.add_argument(
             "--model", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
         )
+        parser.add_argument(
+            "--option",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="what its kind asks for beside; repeat",
+        )
+        parser.add_argument(
+            "--no-test",
+            dest="test",
+            action="store_false",
+            help="make no tiny call, which the installation would pay",
+        )
         parser.add_argument("--price-in", metavar="X", help="per million input tokens")
         parser.add_argument("--price-out", metavar="Y", help="per million output tokens")
         parser.add_argument("--region", help="where it stands, for people to see")
@@ -59,7 +78,8 @@ class Command(ToldCommand):
         known = _known(url, options["name"])
         # A key is sent only where it was given for: not to another address under an old name.
         kept = known.api_key if known is not None and known.base_url == url else ""
-        found = server_ask(url, kept if key is None else key, kind=options["kind"])
+        own = options_read(kind_named(options["kind"] or GENERIC.name), options["option"])
+        found = server_ask(url, kept if key is None else key, kind=options["kind"], options=own)
         if found.reachable:
             self._show(url, found)
         chosen = _chosen(found, options["model"], url)
@@ -72,6 +92,7 @@ class Command(ToldCommand):
                 api_key=kept if key is None else key,
                 region=options["region"],
                 leaves_premises=options["leaves"],
+                options=own,
             )
             rows = [
                 model_put(backend=backend, model=m, clearance=options["clearance"], priority=PRIORITY)
@@ -80,6 +101,14 @@ class Command(ToldCommand):
             for row, _ in rows:
                 _price(row, rates)
         self._told(backend, known is None, rows)
+        if options["test"] and backend.enabled:
+            self._try([row for row, _ in rows][:TRIED])
+
+    def _try(self, rows: list[Deployment]) -> None:
+        served = {target.deployment_id: target for target in targets(Deployment.Purpose.CHAT.value)}
+        for row in rows:
+            if (target := served.get(row.pk)) is not None:
+                self.stdout.write(f"  {row.public_name}: {_tried_words(async_to_sync(target_try)(target))}")
 
     def _show(self, url: str, found: Found) -> None:
         health = {True: "healthy", False: "not healthy now", None: "health not known"}[found.healthy]
@@ -103,6 +132,16 @@ class Command(ToldCommand):
         served = {row.pk for row, _ in rows}
         for row in backend.deployments.filter(purpose=Deployment.Purpose.CHAT).exclude(pk__in=served):
             self.stdout.write(f"Left as it is: the model {row.public_name}, which was added before.")
+
+
+def _tried_words(tried: Tried) -> str:
+    if tried.problem:
+        return f"the test call was not answered. {tried.problem}"
+    usage = "tells its usage" if tried.tells_usage else "tells no usage, so bills will be estimates"
+    first = "" if tried.ttft_ms is None else f", first token after {tried.ttft_ms} ms"
+    speed = "" if tried.tokens_per_s is None else f", then {tried.tokens_per_s:g} tokens/s"
+    cost = "" if tried.price is None else f"; the test cost {tried.price.normalize():f} {settings.CURRENCY}"
+    return f"answers, {usage}{first}{speed}{cost}."
 
 
 def _known(url: str, name: str) -> Backend | None:
