@@ -11,7 +11,7 @@ from django.db import transaction
 from app.accounts.models import ApiKey
 from app.accounts.selectors import Caller, team_of
 from app.accounts.services import key_create, key_update
-from app.billing.services import budget_set
+from app.billing.budgets import budget_set
 from app.common.clock import now
 from app.common.errors import InvalidInput, NotAllowed
 

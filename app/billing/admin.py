@@ -13,6 +13,7 @@ from app.billing.admin_booked import LedgerEntryAdmin, ReservationAdmin
 from app.billing.admin_limits import LimitRequestAdmin, PauseAdmin, RateLimitAdmin
 from app.billing.admin_outbox import DeliveryAdmin, WebhookAdmin
 from app.billing.admin_rates import own_servers
+from app.billing.budgets import budget_remove
 from app.billing.forms import BudgetAddForm, BudgetForm, PriceForm
 from app.billing.models import (
     Budget,
@@ -29,7 +30,6 @@ from app.billing.models import (
 )
 from app.billing.naming import whom
 from app.billing.selectors import price_versions
-from app.billing.services import budget_remove
 from app.billing.showing import rates_difference, rates_words
 from app.billing.types import Period, Scope, Unit
 from app.common.admin_site import ReadOnly, RowAdmin, StaffOnly, exact, filter_of

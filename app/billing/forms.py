@@ -11,9 +11,10 @@ from django.conf import settings
 from django.db.models import Model
 
 from app.accounts.models import ApiKey, Team, User
+from app.billing.budgets import budget_set
 from app.billing.models import Budget, PriceVersion
 from app.billing.naming import ids_of
-from app.billing.services import budget_set, price_set
+from app.billing.prices import price_set
 from app.billing.showing import rates_read
 from app.billing.types import Period, Price, Rate, Scope, Unit
 from app.common.admin_site import RowForm

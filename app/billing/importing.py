@@ -20,7 +20,7 @@ from app.billing.errors import PriceConflict
 from app.billing.models import ExchangeRate, PriceComponent, PriceVersion
 from app.billing.pricing import dearest, marked
 from app.billing.seed import Seed, SeedModel
-from app.billing.services import turn_take
+from app.billing.turns import turn_take
 from app.billing.types import Rate, Side
 from app.catalog.models import Deployment
 from app.common.clock import now

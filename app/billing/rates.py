@@ -12,7 +12,8 @@ from django.db.models import QuerySet
 from app.billing.checks import check_currency
 from app.billing.errors import PriceConflict
 from app.billing.models import ExchangeRate, PriceVersion, TeamRate
-from app.billing.services import price_set, turn_take
+from app.billing.prices import price_set
+from app.billing.turns import turn_take
 from app.billing.types import HOUR, PROVISIONED, Price, Rate, Side
 from app.billing.types.words import is_exact
 from app.common.errors import InvalidInput

@@ -1,6 +1,6 @@
 """Reads of billing. Callers hand down the permission as plain filters (`team_id`, `account_id`…)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -245,13 +245,9 @@ def _entry_row(entry: LedgerEntry) -> EntryRow:
 
 
 def _price(version: PriceVersion) -> Price:
-    return Price(
-        version_id=version.id,
-        price_key=version.price_key,
-        currency=version.currency,
-        effective_from=version.effective_from,
-        effective_to=version.effective_to,
-        rates=tuple(
+    return price_of(
+        version,
+        [
             Rate(
                 component=component.component,
                 price=component.price,
@@ -259,7 +255,19 @@ def _price(version: PriceVersion) -> Price:
                 min_prompt_tokens=component.min_prompt_tokens,
             )
             for component in version.components.all()
-        ),
+        ],
+    )
+
+
+def price_of(version: PriceVersion, rates: Sequence[Rate]) -> Price:
+    """A version as a value, with its rates."""
+    return Price(
+        version_id=version.id,
+        price_key=version.price_key,
+        currency=version.currency,
+        effective_from=version.effective_from,
+        effective_to=version.effective_to,
+        rates=tuple(rates),
         mode=version.mode,
         side="cost" if version.side == "cost" else "price",
         team_id=version.team_id,

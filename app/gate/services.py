@@ -5,7 +5,6 @@ with `reserve`, calls are made through the `Admission` it returns, and `Admissio
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
@@ -24,11 +23,11 @@ from app.gate.counting import prompt_sent
 from app.gate.health import ServerResting, resting
 from app.gate.limiter import slot
 from app.gate.rates import Stand, Ticket, TooFast, admit
+from app.gate.retrying import delay, log_failure, log_short, worth_another
 from app.gate.settling import Booking, settler
 from app.gate.types import CallPlan
-from inference_client.errors import BadAuth, InferenceError, ModelMissing, Overloaded, Throttled
+from inference_client.errors import InferenceError
 from inference_client.fair_queue import Lane
-from inference_client.retry import Retry
 from inference_client.types import (
     ChatRequest,
     Embeddings,
@@ -40,8 +39,6 @@ from inference_client.types import (
     ToolCallDelta,
 )
 
-log = logging.getLogger(__name__)
-RETRY = Retry()
 NARROWED_FROM = 200
 """Tokens: below this a hold that is too large is in nobody's way, and giving some back costs a commit."""
 
@@ -90,12 +87,12 @@ class Admission:
                 except ServerResting:
                     continue
                 except InferenceError as exc:
-                    if began or not _worth_another(exc):
+                    if began or not worth_another(exc):
                         raise
                     failure = exc
-                    if (wait := _delay(exc, sendings)) is not None:
+                    if (wait := delay(exc, sendings)) is not None:
                         again[target] = wait
-                    _log_failure(target, exc)
+                    log_failure(target, exc)
             if not again:
                 raise failure or resting(targets)
             await asyncio.sleep(min(again.values()))
@@ -133,7 +130,7 @@ class Admission:
             number, text = len(self.attempts) + 1, "".join(received)
             attempt = chat_attempt(record, target, sent, text, number, queued_s=queued_s)
             if INPUT_SHORT in attempt.flags:
-                _log_short(target, attempt)
+                log_short(target, attempt)
             self.attempts.append(attempt)
 
     async def embed(self, texts: Sequence[str], *, role: str) -> Embeddings:
@@ -199,12 +196,13 @@ async def reserve(
     Errors: RateLimited, BudgetExhausted, PriceMissing, SpendingPaused.
     """
     ticket = await _ticket(plan, counted) if plan.rated else None
+    held: Held | None = None
     try:
-        return Admission(plan, await run_db(opening or partial(reservation_open, plan)), ticket)
-    except BaseException:
-        if ticket is not None:
+        held = await run_db(opening or partial(reservation_open, plan))
+        return Admission(plan, held, ticket)
+    finally:
+        if held is None and ticket is not None:
             await finished(ticket.give_back())
-        raise
 
 
 async def _ticket(plan: CallPlan, counted: Callable[[Sequence[Stand]], None] | None) -> Ticket | None:
@@ -286,44 +284,6 @@ async def embed_with(
         finally:
             # Counted only when it is needed: for a batch that takes a while.
             attempts.append(attempt or embedding_cut(target, texts, number))
-
-
-def _worth_another(exc: InferenceError) -> bool:
-    """Whether a failure is the deployment's and not the request's."""
-    return exc.retryable or exc.never_sent or isinstance(exc, BadAuth | ModelMissing)
-
-
-def _delay(exc: InferenceError, sendings: int) -> float | None:
-    """Seconds to wait before sending again what never arrived or was turned away; None: it may have cost something."""
-    certain = exc.never_sent or isinstance(exc, Throttled | Overloaded)
-    return RETRY.delay(exc, sendings) if certain else None
-
-
-def _log_failure(target: Target, exc: InferenceError) -> None:
-    log.warning(
-        "A deployment failed before its first token.",
-        extra={
-            "data": {
-                "deployment": target.public_name,
-                "backend": target.backend_name,
-                "error": type(exc).__name__,
-            }
-        },
-    )
-
-
-def _log_short(target: Target, attempt: Attempt) -> None:
-    log.warning(
-        "A server says that it read fewer tokens than were sent; it may cut prompts in silence.",
-        extra={
-            "data": {
-                "deployment": target.public_name,
-                "backend": target.backend_name,
-                "sent": attempt.local_input_tokens,
-                "read": attempt.buckets.input_total,
-            }
-        },
-    )
 
 
 def _payload(event: Event) -> str:

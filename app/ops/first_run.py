@@ -11,7 +11,7 @@ from django.db import transaction
 from app.accounts.models import ApiKey, User
 from app.accounts.selectors import ALL_SCOPES
 from app.accounts.services import key_create, user_create
-from app.billing.services import bootstrap_defaults
+from app.billing.budgets import bootstrap_defaults
 from app.common.errors import Conflict
 from app.ops.servers import servers_prepare
 from retrieval.models import Collection, Document

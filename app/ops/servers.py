@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Max, QuerySet
 
+from app.billing.prices import price_set
 from app.billing.selectors import price_current
-from app.billing.services import price_set
 from app.billing.types import Rate
 from app.catalog.models import Backend, Deployment
 from app.catalog.probing import Found, address_clean, server_ask

@@ -14,8 +14,8 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from app.accounts.models import Level
+from app.billing.prices import price_set
 from app.billing.selectors import price_current
-from app.billing.services import price_set
 from app.billing.types import Price, Rate
 from app.catalog.models import Backend, Deployment
 from app.catalog.probing import Found, address_clean, kind_named, options_read, server_ask

@@ -1,0 +1,103 @@
+"""Writing limits: whoever may set one is decided by the caller (see `budget_rights`)."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from app.billing.checks import check_limit, check_stored
+from app.billing.models import Budget, BudgetWindow
+from app.billing.subjects import subject_of
+from app.billing.turns import turn_take
+from app.billing.types import Period, Scope, Unit
+from app.common.clock import now
+from app.common.errors import InvalidInput
+
+DEFAULT_INSTALLATION_LIMIT = Decimal(100)
+DEFAULT_ALLOWANCE = Decimal(10)
+"""A month, in the installation's currency; what a new installation starts with."""
+ALERT_RATIOS = (Decimal("0.5"), Decimal("0.8"), Decimal(1))
+
+
+def budget_set(  # noqa: PLR0913 - one keyword for each column
+    *,
+    scope: Scope,
+    unit: Unit,
+    limit: Decimal | int,
+    period: Period,
+    team_id: UUID | None = None,
+    account_id: UUID | None = None,
+    key_id: UUID | None = None,
+    price_key: str = "",
+    name: str = "",
+    zone: str | None = None,
+    hard: bool = True,
+    alert_ratios: Sequence[Decimal] = ALERT_RATIOS,
+    set_by: str = "",
+    ceiling: Decimal | int | None = None,
+) -> UUID:
+    """Set a limit and return the budget's id; the same subject, unit, model and period again changes it at once.
+
+    An id left out makes it the default of every team, person or key without an own one (allowance: of every person
+    in every team, or of every person in `team_id`). A limit counts what is held after it was set; changed in
+    mid-window it keeps what was spent and what was added for that window alone. Another zone starts new windows.
+    `ceiling`: how high the team's owner may go; None leaves it. Errors: InvalidInput.
+    """
+    zone = zone or settings.INSTALLATION_ZONE
+    check_limit(limit, unit, zone)
+    check_stored(scope, unit, period, price_key)
+    subject = _subject(scope, team_id=team_id, account_id=account_id, key_id=key_id)
+    place = {"subject": subject, "unit": unit, "price_key": price_key, "period": period}
+    ratios = [f"{ratio:f}" for ratio in alert_ratios]
+    values = {"limit": limit, "name": name, "hard": hard, "alert_ratios": ratios, "set_by": set_by}
+    return _write(
+        place | {"scope": scope, "zone": zone}, values | ({} if ceiling is None else {"ceiling": ceiling})
+    )
+
+
+def _subject(scope: Scope, **ids: UUID | None) -> str:
+    try:
+        return subject_of(scope, **ids)
+    except ValueError as exc:
+        raise InvalidInput(str(exc)) from exc
+
+
+def _write(place: dict[str, Any], values: dict[str, Any]) -> UUID:
+    """Change the row of that place, or make it; windows that are open take the new limit."""
+    same = Budget.objects.filter(
+        active=True, **{k: v for k, v in place.items() if k not in {"scope", "zone"}}
+    )
+    with transaction.atomic():
+        turn_take(f"budget:{place['subject']}")
+        budget = same.filter(zone=place["zone"]).first()
+        if budget is None:
+            same.update(active=False)
+            return Budget.objects.create(**place, **values).id
+        Budget.objects.filter(id=budget.id).update(**values)
+        BudgetWindow.objects.filter(budget=budget, ends_at__gt=now()).update(
+            limit_snapshot=F("raised") + values["limit"]
+        )
+    return budget.id
+
+
+def budget_remove(*, budget_id: UUID) -> None:
+    """Stop checking a limit. Its windows stay, because reservations name them."""
+    Budget.objects.filter(id=budget_id).update(active=False)
+
+
+def bootstrap_defaults() -> None:
+    """Create the installation budget and the default member allowance unless there ever were any. Safe to repeat.
+
+    A migration creates them too; this is for a database that was emptied.
+    """
+    defaults: tuple[tuple[Scope, str, str, Decimal], ...] = (
+        ("installation", "i", "this installation", DEFAULT_INSTALLATION_LIMIT),
+        ("allowance", "a:*:*", "your allowance", DEFAULT_ALLOWANCE),
+    )
+    for scope, subject, name, limit in defaults:
+        if not Budget.objects.filter(subject=subject, unit="money").exists():
+            budget_set(scope=scope, unit="money", limit=limit, period="month", name=name, set_by="setup")
