@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
 from app.accounts.models import Team
 from app.billing.models import Delivery, LedgerEntry, Webhook
-from app.billing.outbox import webhook_add
+from app.billing.outbox import webhook_add, webhook_close
 from app.common.clock import now
 from tests.api.admin.conftest import errors, page, post, told
 
@@ -64,3 +65,19 @@ def test_what_was_given_up_is_sent_again(browser: Client, booked: LedgerEntry, b
     assert "sent again: 1" in told(answer)
     dead.refresh_from_db()
     assert (dead.state, dead.attempts) == ("pending", 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_entry_that_takes_long_is_said_instead_of_waited_for(browser: Client) -> None:
+    row, _ = webhook_add(name="books", url=URL)
+    webhook_close(webhook=row)
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN; LOCK TABLE billing_ledgerentry IN ROW EXCLUSIVE MODE")
+            answer = act(browser, Webhook, "begin", row.pk)
+    finally:
+        other.close()
+    assert "open the webhook again in a moment" in told(answer)
+    row.refresh_from_db()
+    assert not row.open

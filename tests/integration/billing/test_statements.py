@@ -406,6 +406,7 @@ def test_the_schedule_and_the_command(hold: MakeHold, payer: Payer, monkeypatch:
     monkeypatch.setattr("app.billing.statements.now", lambda: at(2, 2))
     out = StringIO()
     call_command("statement_issue", month=f"{YEAR}-01", team=str(payer.team_id), stdout=out)
+    assert StatementEntry.objects.get().statement == Statement.objects.get()
     assert "Issued No. 000001: Research 2031-01" in out.getvalue()
     call_command("statement_issue", month=f"{YEAR}-01", stdout=out)
     assert str(StatementLine.objects.first()) == "charge m input"
