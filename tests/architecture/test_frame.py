@@ -121,15 +121,15 @@ def test_a_stop_leaves_time_to_finish_answers() -> None:
 
 def test_every_celery_queue_has_a_worker_in_compose() -> None:
     base = (ROOT / "app" / "settings" / "base.py").read_text(encoding="utf-8")
-    queues = set(re.findall(r'"queue": "(\w+)"', base)) | set(
-        re.findall(r'TASK_DEFAULT_QUEUE = "(\w+)"', base)
-    )
+    names = re.findall(r"^(?:CELERY_TASK_DEFAULT_QUEUE|INGEST_QUEUE\b.*?) = (.+)$", base, re.MULTILINE)
+    queues = set(re.findall(r'"([\w.]+)"', " ".join(names)))
     served: set[str] = set()
     for service in SERVICES.values():
         command = service.get("command", [])
         if "--queues" in command:
             served |= set(command[command.index("--queues") + 1].split(","))
     assert queues == served
+    assert len(queues) == 3
 
 
 def test_only_the_migrating_service_is_the_owner() -> None:
