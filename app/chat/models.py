@@ -94,6 +94,8 @@ class SentPassage(BaseModel):
     title = models.CharField(max_length=500)
     heading = models.TextField(blank=True)
     page = models.PositiveIntegerField(null=True)
+    page_end = models.PositiveIntegerField(null=True)
+    """Where the passage reaches over more than one page."""
     start = models.PositiveIntegerField()
     end = models.PositiveIntegerField()
     text = models.TextField()

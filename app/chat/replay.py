@@ -1,7 +1,46 @@
 """A turn for somebody who comes back to it: its events once the live ones are gone."""
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from app.accounts.selectors import Caller, viewer_of
 from app.chat.events import MAX_DELTA_CHARS, TurnEvent
 from app.chat.models import Turn, TurnState
+from app.chat.selectors import HIDDEN
+from retrieval.selectors import collections_readable
+
+_GATED = (b"event: sources\n", b"event: quotes\n")
+
+
+def shows_passages(frames: bytes) -> bool:
+    """Whether any of these frames carries words of a document."""
+    return any(mark in frames for mark in _GATED)
+
+
+def frames_rechecked(caller: Caller, frames: bytes) -> bytes:
+    """The frames as this caller may see them now: a grant may have gone since the turn searched."""
+    parts = frames.split(b"\n\n")
+    return b"\n\n".join(_rechecked(caller, part) if shows_passages(part) else part for part in parts)
+
+
+def _rechecked(caller: Caller, frame: bytes) -> bytes:
+    head, _, data = frame.partition(b"\ndata: ")
+    items = orjson.loads(data)["items"]
+    readable = _readable(caller, items)
+    if head.endswith(b"quotes"):
+        # A quote is the passage's own words.
+        kept = [item for item in items if item.get("collection_id") in readable]
+    else:
+        kept = [item if item.get("collection_id") in readable else item | HIDDEN for item in items]
+    return head + b"\ndata: " + orjson.dumps({"items": kept})
+
+
+def _readable(caller: Caller, items: Iterable[Mapping[str, Any]]) -> set[str]:
+    asked = {item["collection_id"] for item in items if item.get("collection_id")}
+    found = collections_readable(viewer_of(caller)).filter(pk__in=asked).values_list("pk", flat=True)
+    return {str(pk) for pk in found}
 
 
 def ended_frames(turn: Turn) -> bytes:

@@ -28,6 +28,21 @@ _BYTES_PER_TOKEN, _FENCE_TOKENS = 4, 30
 """What is expected of a search is a guess in any case, so passages are not counted for it."""
 
 
+HIDDEN: Mapping[str, Any] = {
+    "title": "A document you may not read now",
+    "page": None,
+    "page_end": None,
+    "heading": "",
+    "start": 0,
+    "end": 0,
+    "text": "",
+    "warnings": [],
+    "readable": False,
+    "reason": "no_access",
+}
+"""What is shown in the place of a source that this person may not read any more."""
+
+
 def conversations_of(caller: Caller) -> QuerySet[Conversation]:
     """The caller's own conversations, in teams they are in; for a key of a team, those the team's keys made."""
     teams = [team for team, _ in caller.roles]
@@ -94,6 +109,7 @@ def _source(row: SentPassage) -> dict[str, Any]:
         "collection_id",
         "title",
         "page",
+        "page_end",
         "heading",
         "start",
         "end",
@@ -107,15 +123,7 @@ def _source(row: SentPassage) -> dict[str, Any]:
 
 def _blanked(row: SentPassage) -> dict[str, Any]:
     """Number and hash stay, so that the answer's marks still count; whatever tells of the content goes."""
-    hidden = {
-        "title": "A document you may not read now",
-        "page": None,
-        "heading": "",
-        "start": 0,
-        "end": 0,
-        "text": "",
-    }
-    return _source(row) | hidden | {"warnings": [], "readable": False, "reason": "no_access"}
+    return _source(row) | HIDDEN
 
 
 def messages_of(caller: Caller, turns: Iterable[Turn]) -> list[dict[str, Any]]:

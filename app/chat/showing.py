@@ -1,6 +1,6 @@
 """What a reader is shown of a turn: the bodies of its events, built from the values of the steps. No IO."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -73,8 +73,10 @@ def source(number: int, passage: Passage) -> dict[str, Any]:
         "passage_id": str(passage.id),
         "document_id": str(passage.document_id),
         "document_version": passage.document_version,
+        "collection_id": str(passage.collection_id),
         "title": passage.title,
         "page": passage.page,
+        "page_end": passage.page_end,
         "heading": passage.heading,
         "start": passage.start,
         "end": passage.end,
@@ -97,9 +99,17 @@ def retrieval_notices(ask: Ask, prompt: Prompt) -> Iterable[dict[str, Any]]:
         }
 
 
-def quotes(found: Iterable[Quote]) -> list[dict[str, Any]]:
-    """Items of the `quotes` event."""
-    return [{"n": q.number, "text": q.text, "score": round(q.score, 4)} for q in found]
+def quotes(found: Iterable[Quote], passages: Sequence[Passage]) -> list[dict[str, Any]]:
+    """Items of the `quotes` event; each names its collection, so that a replay can ask for the right to it again."""
+    return [
+        {
+            "n": quote.number,
+            "text": quote.text,
+            "score": round(quote.score, 4),
+            "collection_id": str(passages[quote.number - 1].collection_id),
+        }
+        for quote in found
+    ]
 
 
 def tool_piece(event: ToolCallDelta) -> dict[str, Any]:
@@ -180,7 +190,7 @@ def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[
         ending=taken.ending,
         answer=taken.log.text if marks is None else marks.text,
         reasoning=taken.log.reasoning,
-        quotes=quotes(taken.quotes),
+        quotes=quotes(taken.quotes, taken.passages),
         notices=notices,
         usage=usage_shown,
         timing=figures,

@@ -159,7 +159,7 @@ class Turn:
             )
         )
         if self.quotes:
-            self.log.emit("quotes", {"items": showing.quotes(self.quotes)})
+            self.log.emit("quotes", {"items": showing.quotes(self.quotes, self.passages)})
 
     async def _infer(self, admission: Admission, messages: tuple[Message, ...]) -> None:
         """Stream the answer into the log."""

@@ -158,6 +158,7 @@ def _sent(row: ClosedTurn) -> list[SentPassage]:
             title=p.title[:500],
             heading=p.heading,
             page=p.page,
+            page_end=p.page_end,
             start=p.start,
             end=p.end,
             text=p.text,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.sessions.models import Session
 from django.test import Client
 
@@ -11,11 +12,14 @@ from app.accounts.models import ApiKey, Membership, Team, User
 from app.accounts.selectors import Caller
 from app.billing.models import Reservation
 from app.catalog.models import Deployment
+from app.chat.event_store import EventStore
+from app.chat.events import TurnEvent, parsed
 from app.chat.models import Conversation, Turn
 from app.common.models import uuid7
+from app.common.redis_door import redis_close
 from inference_client.testing.fault_server import Script
 from tests.api.scripted import call
-from tests.factories import PASSWORD, IssuedKey, key_make, team_make, turn_make, user_make
+from tests.factories import PASSWORD, IssuedKey, collection_make, key_make, team_make, turn_make, user_make
 
 pytestmark = pytest.mark.django_db
 
@@ -148,3 +152,40 @@ def test_a_team_that_is_not_mine_and_one_that_is_not_are_refused_alike(
         response, _ = call("POST", "/api/v1/precount/", Script(), key=api_key, json=body)
         told.add((response.status_code, response.json()["error"]["message"]))
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_replay_shows_passages_only_to_who_may_read_them_now(
+    turn: Turn, user: User, team: Team, api_key: IssuedKey, broker: Any, readable: bool
+) -> None:
+    collection = collection_make(team=team, user=user)
+    item = {"n": 1, "title": "plan.txt", "text": "The secret is 4711.", "collection_id": str(collection.pk)}
+
+    async def write() -> None:
+        store = EventStore()
+        for number, (name, data) in enumerate(
+            [
+                ("turn", {}),
+                ("sources", {"items": [item, item | {"n": 2, "collection_id": str(uuid7())}]}),
+                ("quotes", {"items": [item]}),
+                ("delta", {"text": "See [1]."}),
+                ("done", {"finish_reason": "stop"}),
+            ],
+            start=1,
+        ):
+            store.append(turn.id, TurnEvent(number, name, data))
+        await store.drained()
+        await redis_close()
+
+    async_to_sync(write)()
+    if not readable:
+        collection.grants.all().delete()
+    response, _ = call("GET", f"/api/v1/turns/{turn.id}/events/", Script(), key=api_key)
+    shown = dict(
+        parsed(b"".join(part + b"\n\n" for part in response.content.split(b"\n\n") if b"event:" in part))
+    )
+    assert [i["n"] for i in shown["sources"]["items"]] == [1, 2]
+    assert [i["text"] for i in shown["sources"]["items"]] == [item["text"] if readable else "", ""]
+    assert [i["text"] for i in shown["quotes"]["items"]] == ([item["text"]] if readable else [])
+    assert ("4711" in response.text, "plan.txt" in response.text) == (readable, readable)
+    assert shown["delta"] == {"text": "See [1]."}

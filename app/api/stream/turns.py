@@ -21,7 +21,7 @@ from app.chat.asking import NEWEST, ask_in_conversation
 from app.chat.event_store import EventsMissing, EventStore
 from app.chat.events import TurnEvent
 from app.chat.models import Turn
-from app.chat.replay import ended_frames
+from app.chat.replay import ended_frames, frames_rechecked, shows_passages
 from app.chat.runs import Run, runs
 from app.chat.selectors import messages_of, turn_get
 from app.chat.turn import take_turn
@@ -196,10 +196,16 @@ async def _events(caller: Caller, turn_id: UUID, *, after: int) -> AsyncIterator
     """Frames of a turn from wherever they are: this process, the broker, or the stored turn."""
     here = runs()
     if (run := here.get(turn_id)) is not None:
-        return _frames(run.log.follow(after))
+        return _as_seen_now(caller, _frames(run.log.follow(after)))
     if await here.store.exists(turn_id):
-        return _replayed(here.store, caller, turn_id, after)
+        return _as_seen_now(caller, _replayed(here.store, caller, turn_id, after))
     return _from_row(caller, turn_id)
+
+
+async def _as_seen_now(caller: Caller, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """What shows passages asks for the reader's rights again, however long ago the turn searched."""
+    async for part in frames:
+        yield await run_db(frames_rechecked, caller, part) if shows_passages(part) else part
 
 
 def _last_event(request: Request) -> int:

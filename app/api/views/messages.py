@@ -27,6 +27,9 @@ class SourceOutput(serializers.Serializer[Any]):
     collection_id = serializers.UUIDField()
     title = serializers.CharField()
     page = serializers.IntegerField(allow_null=True)
+    page_end = serializers.IntegerField(
+        allow_null=True, help_text="Where it reaches over more than one page."
+    )
     heading = serializers.CharField()
     start = serializers.IntegerField(help_text="Offset of the first character.")
     end = serializers.IntegerField()
