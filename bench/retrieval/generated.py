@@ -65,9 +65,9 @@ def build(connection: psycopg.Connection, chunks: int, say: Callable[[str], None
         connection.execute(_CHUNKS, [part])
         connection.execute(_VECTORS, {"space": space, "collections": part})
         connection.execute(_WORDS, {"mean": float(WORDS), "collections": part})
+        connection.execute("SELECT retrieval_words_fold()")
         if start % (step * 10) == 0:
             say(f"{(start + len(part)) * PER_COLLECTION} chunks after {time.perf_counter() - began:.0f} s")
-    connection.execute("SELECT retrieval_words_fold()")
     for name, statement in (
         ("vector index", f"SELECT retrieval_space_index('{space}', {DIMENSION})"),
         ("word index", "CREATE INDEX words_terms ON retrieval_chunkwords USING gin (terms)"),
