@@ -28,7 +28,7 @@ _BYTES_PER_TOKEN, _FENCE_TOKENS = 4, 30
 """What is expected of a search is a guess in any case, so passages are not counted for it."""
 
 
-HIDDEN: Mapping[str, Any] = {
+HIDDEN: dict[str, Any] = {
     "title": "A document you may not read now",
     "page": None,
     "page_end": None,
