@@ -104,5 +104,6 @@ def broken_house(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize(("name", "line", "contract"), BREACHES, ids=[name for name, _, _ in BREACHES])
 def test_a_breach_is_caught(broken_house: str, name: str, line: str, contract: str) -> None:
     verdicts = [row for row in broken_house.splitlines() if row.startswith(contract)]
-    assert verdicts and verdicts[0].endswith("BROKEN")
+    # Behind the verdict stands how many imports the contract leaves out.
+    assert verdicts and " BROKEN" in verdicts[0]
     assert name.removesuffix(".py").replace("/", ".") in broken_house
