@@ -4,8 +4,8 @@
 import os
 import sys
 
-from django.core.management import execute_from_command_line
+from app.common.told import command_run
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "app.settings.dev")
-    execute_from_command_line(sys.argv)
+    command_run(sys.argv)
