@@ -1,5 +1,7 @@
 """`doctor`'s view of the model servers. The samples are real calls: reserved, booked, paid by the installation."""
 
+from collections.abc import Iterable
+
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
@@ -40,14 +42,19 @@ def embedder() -> Check:
     return passed("embedder", f"{found.model} gives {dimension} numbers and {counted}.")
 
 
-def chat() -> Check:
-    """A sample through the preferred chat deployment: usage and window."""
-    known = targets(Deployment.Purpose.CHAT.value)
-    if not known:
-        return failed(
+def chat() -> Iterable[Check]:
+    """A sample through the preferred chat model of each server: usage and window."""
+    servers: dict[str, Target] = {}
+    for target in targets(Deployment.Purpose.CHAT.value):
+        servers.setdefault(target.backend_name, target)
+    if not servers:
+        yield failed(
             "chat server", "No chat model is set up; set INFERENCE_URL and run `manage.py first_run`."
         )
-    target = known[0]
+    yield from map(_server, servers.values())
+
+
+def _server(target: Target) -> Check:
     try:
         admission, facts = async_to_sync(_sample)(target)
     except (AppError, InferenceError) as exc:

@@ -16,7 +16,6 @@ _ON_DATABASE: tuple[tuple[str, Single], ...] = (
 _ON_SCHEMA: tuple[tuple[str, Single], ...] = (
     ("documents", checks.documents),
     ("embedder", checks_models.embedder),
-    ("chat server", checks_models.chat),
 )
 
 
@@ -31,6 +30,7 @@ def doctor(celery: Celery, *, production: bool) -> Iterator[Check]:
         yield check
     migrated = works and all(check.state == "ok" for check in schema if check.name == "migrations")
     yield from _after(migrated, _ON_SCHEMA, "The database is not ready.")
+    yield from checks_models.chat() if migrated else [skipped("chat server", "The database is not ready.")]
     brokered = checks.broker()
     yield brokered
     if brokered.state == "ok" or "evict" in brokered.message:

@@ -13,10 +13,14 @@ from django.core.management import call_command
 from django.db import connection
 from pytest_django import Settings
 
+from app.billing.services import price_set
+from app.catalog.selectors import Target
+from app.catalog.services import backend_put, deployment_put
 from app.common import redis_door
-from app.embedded import checks, checks_web
+from app.embedded import checks, checks_models, checks_web
 from app.embedded.checks import Check
 from app.embedded.doctor import doctor
+from tests.factories import CHAT_PRICE
 
 
 def failure(check: Check) -> str:
@@ -178,3 +182,15 @@ def test_what_depends_on_a_dead_database_is_skipped() -> None:
     assert "correct DATABASE_URL" in failure(found["database"])
     skipped = {name for name, check in found.items() if check.state == "skipped"}
     assert skipped == {"pgvector", "migrations", "database role", "documents", "embedder", "chat server"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_chat_server_is_asked(chat_target: Target) -> None:
+    away = backend_put(name="Away", kind="openai-compatible", base_url="http://127.0.0.1:9/v1", api_key="")
+    row, _ = deployment_put(
+        backend=away, upstream_model="m", public_name="m", purpose="chat", price_key="chat/m", priority=1
+    )
+    price_set(price_key=row.price_key, rates=CHAT_PRICE, approved_by="tests")
+    found = {check.message.partition(":")[0]: check.state for check in checks_models.chat()}
+    well = f"{chat_target.name} answers, reports usage; its window is 4096 tokens."
+    assert found == {"Away": "failed", well: "ok"}
