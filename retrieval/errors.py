@@ -37,10 +37,12 @@ class NotFound(RetrievalError):
     code = "not_found"
     status = 404
 
-    def __init__(self, kind: str, item: object) -> None:
+    def __init__(
+        self, kind: str, item: object, *, hint: str = "Check the id, or ask its owner for access."
+    ) -> None:
         # One sentence for "unknown" and "not yours": the answer must not tell them apart.
         super().__init__(
-            f"No {kind} {item!s} was found among those you may read. Check the id, or ask its owner for access.",
+            f"No {kind} {item!s} was found among those you may read. {hint}",
             detail={"kind": kind, "id": str(item)},
         )
 

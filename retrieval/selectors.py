@@ -51,11 +51,20 @@ def collections_resolve(viewer: Viewer, ids: Sequence[UUID]) -> list[Collection]
     return [found[item] for item in dict.fromkeys(ids)]
 
 
+_NAMED = 10
+"""How many names a refusal lists."""
+
+
 def collection_named(viewer: Viewer, name: str) -> Collection:
     """The readable collection of this name, the newest if several teams have one. Errors: NotFound."""
-    found = collections_readable(viewer).filter(name__iexact=name).first()
+    readable = collections_readable(viewer)
+    found = readable.filter(name__iexact=name).first()
     if found is None:
-        raise NotFound("collection", name)
+        names = (
+            ", ".join(f"“{known}”" for known in readable.values_list("name", flat=True)[:_NAMED])
+            or "none yet"
+        )
+        raise NotFound("collection", f"“{name}”", hint=f"Collections here: {names}.")
     return found
 
 

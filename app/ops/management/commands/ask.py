@@ -81,6 +81,8 @@ class Command(ToldCommand):
                 sys.stdout.flush()
             case "usage":
                 self._after(event.data, sources)
+            case "done" if event.data["finish_reason"] == "length":
+                self.stderr.write("note: The answer is cut off: it reached the output limit of the model.")
 
     def _after(self, usage: Mapping[str, Any], sources: list[dict[str, Any]]) -> None:
         self.stdout.write("\n")
