@@ -1,9 +1,16 @@
 """Routes of the CRUD tier. Stream routes never reach Django: see `app.asgi`."""
 
 from django.contrib import admin
+from django.contrib.staticfiles.storage import staticfiles_storage
 from django.urls import include, path
+from django.utils.functional import lazy
+from django.views.generic import RedirectView
+
+_ICON = lazy(lambda: staticfiles_storage.url("common/icon.svg"), str)()
 
 urlpatterns = [
+    # Browsers ask for it on their own, on pages that name no icon too.
+    path("favicon.ico", RedirectView.as_view(url=_ICON)),
     path("admin/", admin.site.urls),
     path("accounts/", include("app.accounts.urls")),
     path("dashboard/", include("app.dashboard.urls")),

@@ -41,7 +41,9 @@ class ApiKeyAuthentication(BaseAuthentication):
             return None
         caller = caller_by_key(key.strip())
         if caller is None:
-            raise NotAuthenticated("This API key is unknown, expired or revoked. Make a new one or sign in.")
+            raise NotAuthenticated(
+                "This API key is unknown, expired or revoked. Make a new one with POST /api/v1/keys/, or sign in."
+            )
         key_seen(caller)
         return KeyHolder(caller), caller
 

@@ -1,5 +1,7 @@
 """What holds for every route: a key, both slash forms, one 404, repeatable POSTs."""
 
+import json
+import re
 from uuid import uuid4
 
 import pytest
@@ -7,6 +9,7 @@ from django.urls import URLPattern
 from rest_framework.test import APIClient
 
 from app.api import urls
+from app.common.logs import JsonFormatter
 from app.common.models import uuid7
 from tests.factories import collection_make, conversation_make, document_make, key_make, turn_make, user_make
 
@@ -20,17 +23,20 @@ def _routes():
         if isinstance(pattern, URLPattern) and pattern.name and hasattr(pattern.callback, "cls"):
             if pattern.name.removesuffix("-bare") in PUBLIC:
                 continue
-            text = str(pattern.pattern)
-            for part in ("collection", "document", "conversation", "turn", "key"):
-                text = text.replace(f"<uuid:{part}_id>", "{id}")
+            text = re.sub(r"<uuid:\w+>", "{id}", str(pattern.pattern))
             for method in ("get", "post", "put", "patch", "delete"):
                 if hasattr(pattern.callback.cls, method):
                     yield f"/{text}", method
 
 
 ROUTES = sorted(_routes())
-# The twin without the last slash is the same view.
-WITH_ID = [route for route in ROUTES if "{id}" in route[0] and route[0].endswith("/")]
+# The twin without the last slash is the same view; statements and requests for more have tests of their own.
+ELSEWHERE = ("/api/v1/limit-requests/", "/api/v1/statements/")
+WITH_ID = [
+    route
+    for route in ROUTES
+    if "{id}" in route[0] and route[0].endswith("/") and not route[0].startswith(ELSEWHERE)
+]
 
 
 def _call(client, method, path):
@@ -116,3 +122,16 @@ def test_a_body_that_cannot_be_read_is_refused_with_its_reason(
     assert answer.status_code == status
     assert answer.json()["error"]["code"] == code
     assert answer.json()["error"]["request_id"] == answer["X-Request-Id"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nope/", "/nope/"])
+def test_a_refusal_is_one_line_of_the_log_with_the_id_of_its_answer(path, caplog):
+    caplog.handler.setFormatter(JsonFormatter())
+    answer = APIClient().get(path)
+    (line,) = [json.loads(text) for text in caplog.text.splitlines()]
+    assert (line["message"], line["request_id"]) == (f"Not Found: {path}", answer["X-Request-Id"])
+
+
+def test_the_icon_that_browsers_ask_for_on_their_own_is_there():
+    answer = APIClient().get("/favicon.ico")
+    assert (answer.status_code, answer["Location"].startswith("/static/common/icon")) == (302, True)

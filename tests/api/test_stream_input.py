@@ -244,6 +244,7 @@ def test_what_the_server_refuses_as_invalid_is_the_callers_to_mend(model: str, a
         ("GET", "/v1/embeddings/", 405),
         ("POST", "/v1/nope", 404),
         ("GET", "/v1/nope/x", 404),
+        ("GET", "/v1", 404),
     ],
 )
 def test_what_v1_does_not_have_is_said_in_its_own_shape(

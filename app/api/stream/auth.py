@@ -53,7 +53,7 @@ async def _by_key(key: str) -> Caller:
         caller = await run_db(_known_key, key)
     if caller is None:
         raise NotAuthenticated(
-            "This API key is unknown, expired or revoked. Make a new one in your settings."
+            "This API key is unknown, expired or revoked. Make a new one with POST /api/v1/keys/."
         )
     return caller
 

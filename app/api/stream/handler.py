@@ -5,6 +5,7 @@ thread for as long as a stream is open. What that stack did is done here: host, 
 headers, request id, errors.
 """
 
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -22,6 +23,8 @@ from app.common.errors import AppError, NotFound
 from app.common.logs import request_id_var
 from app.common.models import uuid7
 from app.gate import rates
+
+log = logging.getLogger(__name__)
 
 Handler = Callable[..., Awaitable[None]]
 
@@ -47,7 +50,7 @@ def route(scope: HTTPScope) -> tuple[Handler, tuple[str, ...]] | None:
     All of `/v1` is ours, and so is every method on our paths: their callers read JSON, not a page that says no.
     """
     path, method = scope["path"], scope["method"]
-    if not path.startswith(("/v1/", "/api/v1/")):
+    if not f"{path}/".startswith(("/v1/", "/api/v1/")):
         return None
     ours = [
         (verb, handler, m.groups()) for verb, pattern, handler in _ROUTES if (m := pattern.fullmatch(path))
@@ -57,7 +60,7 @@ def route(scope: HTTPScope) -> tuple[Handler, tuple[str, ...]] | None:
             return handler, ids
     if ours:
         return _other_method, tuple(verb for verb, *_ in ours)
-    return (_no_route, ()) if path.startswith("/v1/") else None
+    return (_no_route, ()) if _in_openai_shape(path) else None
 
 
 async def _other_method(request: Request, _respond: Responder, _caller: Caller, *verbs: str) -> None:
@@ -68,7 +71,14 @@ async def _other_method(request: Request, _respond: Responder, _caller: Caller, 
 
 
 async def _no_route(request: Request, _respond: Responder, _caller: Caller) -> None:
-    raise NotFound(f"There is no route {request.path}. The routes are listed at /api/v1/docs/.")
+    raise NotFound(
+        f"There is no route {request.path}. Under /v1 there are chat/completions, embeddings and models; "
+        "Tessera's own routes are under /api/v1/."
+    )
+
+
+def _in_openai_shape(path: str) -> bool:
+    return f"{path}/".startswith("/v1/")
 
 
 async def handle(
@@ -83,7 +93,7 @@ async def handle(
     request, respond = Request(scope, receive, request_id), Responder(send, request_id)
     handler, ids = found
     caller: Caller | None = None
-    in_openai_shape = request.path.startswith("/v1/")
+    in_openai_shape = _in_openai_shape(request.path)
     try:
         caller = await authenticate(request)
         if in_openai_shape and request.method == "GET":
@@ -100,6 +110,7 @@ async def handle(
         shape = openai_error_body if in_openai_shape else error_body
         status, body, headers = shape(exc, request_id)
         headers.pop("x-request-id", None)
+        log.info("%s %s was refused: %s.", request.method, request.path, status)
         await respond.json(status, body, headers)
 
 
