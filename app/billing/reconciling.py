@@ -80,7 +80,7 @@ class Reconciled:
         )
         means = {
             "agrees": "they agree",
-            "bypassed": "something reaches it without passing through here, or a process was killed in the middle of a call",
+            "bypassed": "something reaches it without passing here, or a process was killed in mid-call",
             "lost": "rows are there for work that it does not know of",
         }
         return f"{span}: {counts}; {means[self.verdict]}."
