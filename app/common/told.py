@@ -50,7 +50,7 @@ def command_run(argv: list[str]) -> None:
         if "--traceback" in argv or not _away(exc):
             raise
         sys.exit(f"CommandError: The database does not answer. {_where()}")
-    except ImproperlyConfigured as exc:
+    except (AppError, RetrievalError, ImproperlyConfigured) as exc:
         if "--traceback" in argv:
             raise
         sys.exit(f"CommandError: {exc}")
