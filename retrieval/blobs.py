@@ -24,7 +24,7 @@ def blobs_sweep() -> int:
 def blobs_release(hashes: set[str]) -> int:
     """Remove originals that no document refers to any more; after the commit of what referred to them."""
     removed = 0
-    for sha256 in sorted(hashes):
+    for sha256 in sorted(hashes - {""}):
         with transaction.atomic():
             blob_lock(sha256)
             if not Document.objects.filter(Q(sha256=sha256) | Q(serving_sha256=sha256)).exists():

@@ -78,7 +78,7 @@ def version_commit(
         row.serving_version, row.serving_sha256 = lease.version, lease.sha256
         row.status, row.ready_at, row.chunk_count = Status.READY, timezone.now(), written
         row.progress_done = row.progress_total = written
-        row.lease_owner, row.lease_expires_at, row.attempts = "", None, 0
+        row.lease_owner, row.lease_expires_at, row.attempts, row.password_sealed = "", None, 0, ""
         row.save()
         EmbeddingDraft.objects.filter(document=row).delete()
     return superseded

@@ -55,7 +55,7 @@ class FetchLimits:
     """From the first hop to the last byte."""
     redirects: int = _REDIRECTS
     allow: Collection[str] = ()
-    """Hosts that may be private: the installation's own wiki, for instance."""
+    """Hosts, or host:port, that may be private: the installation's own wiki, for instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ def _answer(
         answer.close()
 
 
-def _checked(url: str, limits: FetchLimits, resolve: Resolver) -> tuple[str, int, str]:
-    """Host, port and the address to connect to. Errors: AddressRefused, FetchFailed."""
+def address_parts(url: str) -> tuple[str, int]:
+    """Host and port of an address that may be tried. Errors: AddressRefused for what never can be."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -140,11 +140,17 @@ def _checked(url: str, limits: FetchLimits, resolve: Resolver) -> tuple[str, int
         raise AddressRefused("Only addresses that begin with https:// or http:// are fetched.")
     if parts.username or parts.password:
         raise AddressRefused("An address with a password in it is not fetched; download the file yourself.")
+    return host, port
+
+
+def _checked(url: str, limits: FetchLimits, resolve: Resolver) -> tuple[str, int, str]:
+    """Host, port and the address to connect to. Errors: AddressRefused, FetchFailed."""
+    host, port = address_parts(url)
     try:
         found = list(resolve(host, port))
     except OSError as exc:
         raise FetchFailed(f"There is no server by the name {host}. Check the address.") from exc
-    if host not in limits.allow:
+    if {host, f"{host}:{port}"}.isdisjoint(limits.allow):
         # One private answer among public ones is how a name is made to point inside.
         for address in found:
             if not _is_public(address):

@@ -5,7 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -38,6 +38,9 @@ class Lease:
     team_id: UUID
     name: str
     sha256: str
+    """Empty: to be fetched from `source_url`."""
+    source_url: str
+    password_sealed: str = field(repr=False)
     version: int
     level: str
     """Privacy level of the collection: its text goes only to servers cleared for it."""
@@ -118,6 +121,8 @@ def lease_take(document_id: UUID) -> Lease | None:
         team_id=row.team_id,
         name=row.name,
         sha256=row.sha256,
+        source_url=row.source_url,
+        password_sealed=row.password_sealed,
         version=row.version,
         level=row.collection.level,
         chunking=row.collection.chunking,
@@ -137,5 +142,5 @@ def _give_up(row: Document) -> None:
         f"The worker stopped {row.attempts} times while this document was at “{row.status}”, so it was given up. "
         "The file probably needs more memory than the worker has: split it, then retry."
     )
-    row.status, row.lease_owner, row.lease_expires_at = Status.FAILED, "", None
+    row.status, row.lease_owner, row.lease_expires_at, row.password_sealed = Status.FAILED, "", None, ""
     row.save()

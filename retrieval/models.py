@@ -140,11 +140,16 @@ class Document(Row):
     name = models.CharField(max_length=500)
     title = models.CharField(max_length=500, blank=True, default="")
     """From the file itself, where it has one."""
-    sha256 = models.CharField(max_length=64, db_index=True)
+    sha256 = models.CharField(max_length=64, blank=True, default="", db_index=True)
+    """Empty while what lies at `source_url` has not been fetched."""
     serving_sha256 = models.CharField(max_length=64, blank=True, default="", db_index=True)
     size = models.PositiveBigIntegerField()
     mime = models.CharField(max_length=100, blank=True, default="")
     """What the content is, not what the name says. Empty until it was looked at."""
+    source_url = models.CharField(max_length=2000, blank=True, default="")
+    """Where the worker fetches it, or fetched it; empty for an upload."""
+    password_sealed = models.TextField(blank=True, default="")
+    """Encrypted, of a file that needs one to be read; gone as soon as the job has ended, however it did."""
     version = models.PositiveIntegerField(default=1)
     serving_version = models.PositiveIntegerField(default=0)
     created_by = models.CharField(max_length=64)
@@ -180,7 +185,16 @@ class Document(Row):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["collection", "sha256"], name="document_once_a_collection"),
+            models.UniqueConstraint(
+                fields=["collection", "sha256"],
+                condition=~models.Q(sha256=""),
+                name="document_once_a_collection",
+            ),
+            models.UniqueConstraint(
+                fields=["collection", "source_url"],
+                condition=models.Q(sha256=""),
+                name="document_fetched_once",
+            ),
         ]
         indexes = [
             models.Index(fields=["collection", "-created_at"], name="document_newest"),

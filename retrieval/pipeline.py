@@ -1,4 +1,4 @@
-"""One ingestion job: parse, chunk, embed, commit. The row is the job and tells at any moment where it stands.
+"""One ingestion job: fetch an address, parse, chunk, embed, commit. The row is the job and tells where it stands.
 
 The new version serves from the moment its one transaction commits; until then, and after any failure, the old
 one does. Vectors that were paid for are kept as drafts, so that a job that was killed or retried embeds no text twice.
@@ -15,9 +15,11 @@ from retrieval import commit, drafts, parsing, storage
 from retrieval.blobs import blobs_release
 from retrieval.chunking import ChunkCut, chunk
 from retrieval.errors import LeaseLost, ReadError, RetrievalError
+from retrieval.fetching import original_fetch
 from retrieval.lease import Lease, lease_take
 from retrieval.models import Document, Status
 from retrieval.parsing import Reading
+from retrieval.ports import password_open
 from retrieval.previews import chunking_settings
 from retrieval.spaces import space_current
 
@@ -34,6 +36,7 @@ def run(document_id: UUID) -> str:
     lease = lease_take(document_id)
     if lease is not None:
         with lease.held(), _Outcome(lease) as outcome:
+            lease = _original(lease, outcome)
             reading = _parse(lease, outcome)
             cuts = _chunk(lease, outcome, reading)
             blobs_release(_serve(lease, outcome, reading, cuts))
@@ -74,6 +77,7 @@ class _Outcome:
                 error_message=message,
                 lease_owner="",
                 lease_expires_at=None,
+                password_sealed="",
             )
         except LeaseLost:
             logger.info("document %s was taken over while it failed", self._lease.document_id)
@@ -99,6 +103,13 @@ def _explained(error: Exception, step: str) -> tuple[str, str]:
     return sentence, "unforeseen"
 
 
+def _original(lease: Lease, outcome: _Outcome) -> Lease:
+    if lease.sha256:
+        return lease
+    outcome.step = "fetching"
+    return original_fetch(lease)
+
+
 def _parse(lease: Lease, outcome: _Outcome) -> Reading:
     outcome.step = Status.PARSING
     path = storage.blob_path(lease.sha256)
@@ -106,7 +117,8 @@ def _parse(lease: Lease, outcome: _Outcome) -> Reading:
         raise RetrievalError(
             f"The original of “{lease.name}” is not in the store any more. Remove the document and upload it again."
         )
-    return parsing.read(path, lease.name, heartbeat=lease.renew)
+    password = password_open(lease.password_sealed)
+    return parsing.read(path, lease.name, password=password, heartbeat=lease.renew)
 
 
 def _chunk(lease: Lease, outcome: _Outcome, reading: Reading) -> list[ChunkCut]:

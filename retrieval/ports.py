@@ -1,4 +1,4 @@
-"""What the web tier hands down by setting: the embedder, and the way from async code to the database."""
+"""What the web tier hands down by setting: the embedder, the limits, the keys, and the way to the database."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from retrieval.models import EmbeddingSpace
+from retrieval.models import Document, EmbeddingSpace
 from retrieval.types import Embedded, Embedder, Reranker, Role
 
 
@@ -31,6 +31,21 @@ def reranker() -> Reranker | None:
     """The reranker named by RETRIEVAL_RERANKER, None when the setting is empty."""
     path = settings.RETRIEVAL_RERANKER
     return cast("Reranker", _load(path)) if path else None
+
+
+def password_seal(password: str) -> str:
+    """Ciphertext, by the function named by RETRIEVAL_SEAL; empty stays empty."""
+    return cast("Callable[[str], str]", _load(settings.RETRIEVAL_SEAL))(password)
+
+
+def password_open(sealed: str) -> str | None:
+    """What `password_seal` was given, by the function named by RETRIEVAL_UNSEAL; None for nothing."""
+    return cast("Callable[[str], str]", _load(settings.RETRIEVAL_UNSEAL))(sealed) or None
+
+
+def fetched_admit(document: Document, size: int) -> None:
+    """Let a fetched file of this size be kept, or raise why not, by the function named by RETRIEVAL_ADMIT."""
+    cast("Callable[[Document, int], None]", _load(settings.RETRIEVAL_ADMIT))(document, size)
 
 
 def run_db() -> RunDb:

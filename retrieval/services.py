@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import BinaryIO
 from uuid import UUID
@@ -14,8 +14,10 @@ from django.utils import timezone
 from retrieval import pipeline, storage
 from retrieval.blobs import blob_lock, blobs_release
 from retrieval.errors import Conflict, Invalid
+from retrieval.fetch import address_parts
 from retrieval.lanes import lane
 from retrieval.models import LEVELS, WORKING, Collection, Document, Grant, Status
+from retrieval.ports import password_seal
 from retrieval.previews import chunking_settings
 from retrieval.types import VERBS, Verb
 
@@ -95,12 +97,13 @@ def grant_set(*, collection: Collection, principal: str, verb: Verb | None, crea
 
 
 def document_create(
-    *, collection: Collection, name: str, content: BinaryIO | bytes, created_by: str
+    *, collection: Collection, name: str, content: BinaryIO | bytes, created_by: str, password: str = ""
 ) -> tuple[Document, bool]:
     """Keep the bytes and queue them for ingestion; the caller enqueues the task on commit when status is queued.
 
     The same bytes in the same collection give the existing row and False. One that had failed or was
-    cancelled is queued again: a failed upload never blocks the next try. Errors: Invalid, TooLarge.
+    cancelled is queued again: a failed upload never blocks the next try. `password` is for an encrypted file and
+    is forgotten once it was read. Errors: Invalid, TooLarge.
     """
     clean = _clean_name(name, "file")
     with storage.received(content, limit=settings.UPLOAD_MAX_BYTES) as item, transaction.atomic():
@@ -116,17 +119,44 @@ def document_create(
                 "name": clean,
                 "size": item.size,
                 "created_by": created_by,
-                "queued_at": timezone.now(),
-                "lease_expires_at": timezone.now() + _FIRST_LOOK,
+                "password_sealed": password_seal(password),
+                **_waiting(),
             },
         )
         if not created and document.status in (Status.FAILED, Status.CANCELLED):
-            _requeue(document)
+            _requeue(document, password)
     return document, created
 
 
+def document_fetch(*, collection: Collection, url: str, created_by: str) -> tuple[Document, bool]:
+    """Queue a page or file of the web for its worker, which fetches it; as `document_create` in all else.
+
+    An address that is waiting here already, or could not be fetched, gives that row and False. Errors: Invalid.
+    """
+    address_parts(url)
+    document, created = Document.objects.get_or_create(
+        collection=collection,
+        source_url=url,
+        sha256="",
+        defaults={
+            "team_id": collection.team_id,
+            "name": _clean_name(url.partition("://")[2], "url"),
+            "size": 0,
+            "created_by": created_by,
+            **_waiting(),
+        },
+    )
+    if not created and document.status in (Status.FAILED, Status.CANCELLED):
+        _requeue(document)
+    return document, created
+
+
+def _waiting() -> dict[str, datetime]:
+    return {"queued_at": timezone.now(), "lease_expires_at": timezone.now() + _FIRST_LOOK}
+
+
 def document_replace(
-    *, document: Document, content: BinaryIO | bytes, name: str | None = None
+    *, document: Document, content: BinaryIO | bytes, name: str | None = None, password: str = ""
 ) -> tuple[Document, bool]:
     """A new version: the old one serves until the new one is committed. False: the bytes are the same.
 
@@ -145,30 +175,29 @@ def document_replace(
         storage.blob_keep(item)
         row.name = _clean_name(name, "file") if name else row.name
         row.sha256, row.size, row.version = item.sha256, item.size, row.version + 1
-        _requeue(row)
+        _requeue(row, password)
     blobs_release({superseded})
     return row, True
 
 
-def document_retry(*, document: Document) -> Document:
+def document_retry(*, document: Document, password: str = "") -> Document:
     """Queue a failed or cancelled document again; what was embedded before is not embedded twice. Errors: Conflict."""
-    return _queued_again(
-        document, (Status.FAILED, Status.CANCELLED), "a failed or cancelled document can be retried"
-    )
+    which = "a failed or cancelled document can be retried"
+    return _queued_again(document, (Status.FAILED, Status.CANCELLED), which, password)
 
 
-def document_reread(*, document: Document) -> Document:
+def document_reread(*, document: Document, password: str = "") -> Document:
     """Read a document anew, with today's reader and chunk sizes; what serves goes on serving. Errors: Conflict."""
     ended = (Status.READY, Status.FAILED, Status.CANCELLED)
-    return _queued_again(document, ended, "one that is not being read can be read again")
+    return _queued_again(document, ended, "one that is not being read can be read again", password)
 
 
-def _queued_again(document: Document, states: Sequence[str], which: str) -> Document:
+def _queued_again(document: Document, states: Sequence[str], which: str, password: str) -> Document:
     with transaction.atomic():
         row = Document.objects.select_for_update().get(pk=document.pk)
         if row.status not in states:
             raise Conflict(f"“{row.name}” is {row.status}; only {which}.")
-        _requeue(row)
+        _requeue(row, password)
     return row
 
 
@@ -185,6 +214,7 @@ def document_cancel(*, document: Document) -> Document:
             "",
             None,
         )
+        row.password_sealed = ""
         row.save()
     return row
 
@@ -212,13 +242,14 @@ def documents_due(*, limit: int = 200) -> list[tuple[UUID, str]]:
     return [(pk, lane(size)) for pk, _, size in rows]
 
 
-def _requeue(row: Document) -> None:
+def _requeue(row: Document, password: str = "") -> None:
+    row.password_sealed = password_seal(password)
     row.status, row.attempts, row.fencing = Status.QUEUED, 0, row.fencing + 1
     row.error_step = row.error_code = row.error_message = row.lease_owner = ""
     row.progress_done = row.progress_total = 0
-    row.queued_at = timezone.now()
     row.stage_at = row.progressed_at = None
-    row.lease_expires_at = timezone.now() + _FIRST_LOOK
+    for name, value in _waiting().items():
+        setattr(row, name, value)
     row.save()
 
 

@@ -145,6 +145,11 @@ def viewer_of(caller: Caller) -> Viewer:
     return Viewer(caller.principals, writing=teams(SPENDING_ROLES), managing=teams(MANAGING_ROLES))
 
 
+def account_of(user_id: UUID) -> UUID | None:
+    """What the ledger knows of a person; None for nobody."""
+    return User.objects.filter(id=user_id).values_list("account_id", flat=True).first()
+
+
 def teams_of(caller: Caller) -> list[Team]:
     """The caller's teams, oldest membership first."""
     by_id = Team.objects.in_bulk([team for team, _ in caller.roles])

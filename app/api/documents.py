@@ -52,7 +52,10 @@ def uploaded(request: Request) -> tuple[str, BinaryIO]:
     """Name and content of the file of a multipart request. Errors: InvalidInput without one; see `upload_check`."""
     file = request.FILES.get("file")
     if not isinstance(file, UploadedFile) or file.file is None:
-        raise InvalidInput("Send the file as the multipart field `file`.", detail={"field": "file"})
+        raise InvalidInput(
+            'Send the file as the multipart field `file`, or an address as JSON: {"url": …}.',
+            detail={"field": "file"},
+        )
     return file.name or "", cast(BinaryIO, file.file)
 
 

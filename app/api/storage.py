@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Sum
 from django.db.models.functions import Coalesce
 
-from app.accounts.selectors import Caller
+from app.accounts.selectors import Caller, account_of
 from app.api.documents import principal_of
 from app.billing.errors import BudgetExhausted
 from app.billing.storing import Stored, storage_admit, storage_limits
@@ -35,16 +35,30 @@ def upload_admit(*, caller: Caller, collection: Collection, content: BinaryIO, r
             raise
 
 
+def fetched_admit(document: Document, size: int) -> None:
+    """The same for what a worker fetched for a document's row, in whose name it was asked. Errors: BudgetExhausted."""
+    kind, _, identity = document.created_by.partition(":")
+    account = account_of(UUID(identity)) if kind == "user" else None
+    payer = Payer(team_id=document.team_id, account_id=account, key_id=None)
+    # The row counts as a page already.
+    stored = partial(_stored_of, document.created_by, document.team_id)
+    storage_admit(payer=payer, adding={"bytes": size, "pages": 0}, stored=stored)
+
+
 def stored_limits(caller: Caller, team_id: UUID, payer: Payer) -> list[LimitState]:
     """The caller's limits on what is stored, as they stand."""
     return storage_limits(payer, partial(_stored, caller, team_id))
 
 
 def _stored(caller: Caller, team_id: UUID, subject: str) -> Stored:
+    return _stored_of(principal_of(caller), team_id, subject)
+
+
+def _stored_of(principal: str, team_id: UUID, subject: str) -> Stored:
     rows = Document.objects.all()
     if subject[0] in "ta":
         rows = rows.filter(team_id=team_id)
     if subject[0] in "ap":
-        rows = rows.filter(created_by=principal_of(caller))
+        rows = rows.filter(created_by=principal)
     found = rows.aggregate(bytes=Sum("size"), pages=Sum(Coalesce("pages", 1)))
     return {unit: found[unit] or 0 for unit in ("bytes", "pages")}

@@ -10,15 +10,13 @@ from app.api.views.account import LimitsView, MeView, ModelsView
 from app.api.views.collections import CollectionsView, CollectionView, GrantsView
 from app.api.views.conversations import ConversationsView, ConversationView, MessagesView
 from app.api.views.documents import (
-    DocumentCancelView,
     DocumentFileView,
-    DocumentRereadView,
-    DocumentRetryView,
     DocumentsView,
     DocumentTextView,
     DocumentView,
 )
 from app.api.views.erasing import CollectionEraseView, DocumentEraseView, ReceiptView
+from app.api.views.ingestion import DocumentCancelView, DocumentRereadView, DocumentRetryView
 from app.api.views.keys import KeysView, KeyView
 from app.api.views.limits import LimitRequestDecisionView, LimitRequestsView
 from app.api.views.messages import FeedbackView, SourcesView, TurnView

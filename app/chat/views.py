@@ -7,6 +7,8 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.generic import TemplateView
 
+from retrieval.accepted import SUFFIXES, WORDS
+
 
 @method_decorator(never_cache, name="dispatch")
 class PageView(LoginRequiredMixin, TemplateView):
@@ -40,6 +42,10 @@ class DocumentsView(PageView):
 
     template_name = "chat/documents.html"
     section = "documents"
+
+    def page(self) -> dict[str, str | None]:
+        """What may be uploaded, for the file dialog and for people."""
+        return {"accept": SUFFIXES, "formats": WORDS}
 
 
 class DocumentView(PageView):

@@ -226,6 +226,11 @@ EMBEDDING_PASSAGE_PREFIX = env.text("EMBEDDING_PASSAGE_PREFIX", "passage: ")
 RETRIEVAL_EMBEDDER = "app.gate.embedding.embed"
 RETRIEVAL_RUN_DB = "app.common.db.run_db"
 RETRIEVAL_RERANKER = ""
+RETRIEVAL_SEAL = "app.common.crypto.encrypt"
+RETRIEVAL_UNSEAL = "app.common.crypto.decrypt"
+RETRIEVAL_ADMIT = "app.api.storage.fetched_admit"
+# Hosts whose pages may be read though they are private: everybody who may upload can read them then.
+FETCH_ALLOW = env.words("FETCH_ALLOW")
 
 # Webhooks and pages of metrics: hosts that may be called although they are private, as `host` or `host:port`.
 OUTBOUND_ALLOW = env.words("OUTBOUND_ALLOW")

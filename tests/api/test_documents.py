@@ -140,8 +140,14 @@ def test_an_upload_far_over_the_limit_is_refused_by_its_announced_length(client,
     [
         (lambda client, path: client.post(path, {}, format="multipart"), 422, "invalid"),
         (lambda client, path: client.post(path, {"file": "text"}, format="multipart"), 422, "invalid"),
+        (lambda client, path: client.post(path, {"file": "text"}, format="json"), 422, "invalid"),
         (
-            lambda client, path: client.post(path, {"file": "text"}, format="json"),
+            lambda client, path: client.post(path, {"url": "ftp://files.test/a"}, format="json"),
+            422,
+            "invalid",
+        ),
+        (
+            lambda client, path: client.post(path, "file", content_type="text/plain"),
             415,
             "unsupported_media_type",
         ),

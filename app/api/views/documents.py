@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db import transaction
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.parsers import MultiPartParser
+from rest_framework.parsers import JSONParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -35,11 +35,9 @@ from retrieval.selectors import (
     documents_list,
 )
 from retrieval.services import (
-    document_cancel,
     document_create,
+    document_fetch,
     document_replace,
-    document_reread,
-    document_retry,
 )
 
 
@@ -69,6 +67,7 @@ class DocumentOutput(serializers.Serializer[Any]):
     )
     pages = serializers.IntegerField(allow_null=True)
     chunk_count = serializers.IntegerField()
+    source_url = serializers.CharField(help_text="Where it was fetched from; empty for an upload.")
     warnings = serializers.ListField(child=serializers.JSONField())
     error = serializers.DictField(allow_null=True, help_text="{step, code, message} of a failure.")
     created_at = serializers.DateTimeField()
@@ -93,27 +92,52 @@ class AcceptedOutput(DocumentOutput):
         ref_name = "DocumentAccepted"
 
 
-class UploadInput(serializers.Serializer[Any]):
+class PasswordInput(serializers.Serializer[Any]):
+    password = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        default="",
+        max_length=500,
+        trim_whitespace=False,
+        write_only=True,
+        help_text="Of an encrypted file. Kept encrypted until the file was read, then forgotten.",
+    )
+
+    class Meta:
+        ref_name = "Password"
+
+
+class UploadInput(PasswordInput):
     file = serializers.FileField()
 
     class Meta:
         ref_name = "Upload"
 
 
-def _shown(row: Document) -> dict[str, Any]:
+class AddressInput(serializers.Serializer[Any]):
+    url = serializers.CharField(
+        max_length=2000, help_text="A page or file of the web. The worker fetches it; no private addresses."
+    )
+
+    class Meta:
+        ref_name = "Address"
+
+
+def document_shown(row: Document) -> dict[str, Any]:
+    """The document as the API gives it."""
     return dict(DocumentOutput(documents_shown([row])[0]).data)
 
 
-def _accepted(row: Any, *, status: int) -> Response:
+def document_accepted(row: Any, *, status: int) -> Response:
     """A document that is, or will be, ingested; enqueued on commit."""
-    shown = _shown(row) | {"warning": document_enqueue(row)}
+    shown = document_shown(row) | {"warning": document_enqueue(row)}
     return Response(shown, status=status, headers={"Location": f"/api/v1/documents/{row.pk}/"})
 
 
 class DocumentsView(APIView):
     """Documents of a collection."""
 
-    parser_classes = (MultiPartParser,)
+    parser_classes = (MultiPartParser, JSONParser)
 
     @extend_schema(
         operation_id="documents_list",
@@ -128,10 +152,11 @@ class DocumentsView(APIView):
 
     @extend_schema(
         operation_id="documents_create",
-        request={"multipart/form-data": UploadInput},
+        request={"multipart/form-data": UploadInput, "application/json": AddressInput},
         parameters=[PARAMETER],
         responses={200: AcceptedOutput, 202: AcceptedOutput, **refusals(400, 402, 403, 404, 413, 415, 422)},
-        description="202: kept and queued. 200: this collection has these very bytes already; the document it is.",
+        description="A file, or the address of one. 202: kept and queued. 200: this collection has these very bytes, "
+        "or this address in line, already; the document it is.",
     )
     def post(self, request: Request, collection_id: UUID) -> Response:
         upload_check(request)
@@ -144,13 +169,22 @@ class DocumentsView(APIView):
         caller = caller_of(request)
         caller.require_scope("write")
         collection = collection_writable(viewer_of(caller), collection_id)
+        if "file" not in request.data and "url" in request.data:
+            url = given(AddressInput, request.data)["url"].strip()
+            row, created = document_fetch(collection=collection, url=url, created_by=principal_of(caller))
+            return document_accepted(row, status=202 if created else 200)
         name, content = uploaded(request)
+        password = given(PasswordInput, request.data)["password"]
         # Counted and kept in one transaction, so that two uploads cannot both take the last room.
         upload_admit(caller=caller, collection=collection, content=content)
         row, created = document_create(
-            collection=collection, name=name, content=content, created_by=principal_of(caller)
+            collection=collection,
+            name=name,
+            content=content,
+            created_by=principal_of(caller),
+            password=password,
         )
-        return _accepted(row, status=202 if created else 200)
+        return document_accepted(row, status=202 if created else 200)
 
 
 class DocumentView(APIView):
@@ -160,7 +194,7 @@ class DocumentView(APIView):
     def get(self, request: Request, document_id: UUID) -> Response:
         caller = caller_of(request)
         caller.require_scope("read")
-        return Response(_shown(document_get(viewer_of(caller), document_id)))
+        return Response(document_shown(document_get(viewer_of(caller), document_id)))
 
     @extend_schema(
         operation_id="documents_delete",
@@ -199,60 +233,9 @@ class DocumentFileView(APIView):
         document = document_writable(viewer_of(caller), document_id)
         name, content = uploaded(request)
         upload_admit(caller=caller, collection=document.collection, content=content, replaces=document.size)
-        row, changed = document_replace(document=document, content=content, name=name)
-        return _accepted(row, status=202 if changed else 200)
-
-
-class DocumentRetryView(APIView):
-    """Try a failed or cancelled document again."""
-
-    @extend_schema(
-        operation_id="documents_retry",
-        request=None,
-        parameters=[PARAMETER],
-        responses={202: AcceptedOutput, **refusals(403, 404, 409)},
-    )
-    @idempotent()
-    def post(self, request: Request, document_id: UUID) -> Response:
-        caller = caller_of(request)
-        caller.require_scope("write")
-        document = document_writable(viewer_of(caller), document_id)
-        return _accepted(document_retry(document=document), status=202)
-
-
-class DocumentRereadView(APIView):
-    """Read a document anew, with today's reader and the collection's chunk sizes."""
-
-    @extend_schema(
-        operation_id="documents_reread",
-        request=None,
-        parameters=[PARAMETER],
-        responses={202: AcceptedOutput, **refusals(403, 404, 409)},
-        description="What serves goes on serving until it is read.",
-    )
-    @idempotent()
-    def post(self, request: Request, document_id: UUID) -> Response:
-        caller = caller_of(request)
-        caller.require_scope("write")
-        document = document_writable(viewer_of(caller), document_id)
-        return _accepted(document_reread(document=document), status=202)
-
-
-class DocumentCancelView(APIView):
-    """Stop an ingestion that is queued or running."""
-
-    @extend_schema(
-        operation_id="documents_cancel",
-        request=None,
-        parameters=[PARAMETER],
-        responses={200: DocumentOutput, **refusals(403, 404, 409)},
-    )
-    @idempotent()
-    def post(self, request: Request, document_id: UUID) -> Response:
-        caller = caller_of(request)
-        caller.require_scope("write")
-        document = document_writable(viewer_of(caller), document_id)
-        return Response(_shown(document_cancel(document=document)))
+        password = given(PasswordInput, request.data)["password"]
+        row, changed = document_replace(document=document, content=content, name=name, password=password)
+        return document_accepted(row, status=202 if changed else 200)
 
 
 class DocumentTextView(APIView):

@@ -20,7 +20,8 @@ function still(item) {
 }
 
 function stage(item) {
-  const [words, share] = STAGES[item.status] ?? [item.status, () => 0];
+  const fetching = item.status === "parsing" && !item.sha256;
+  const [words, share] = fetching ? ["Fetching it from the web", () => 0.04] : STAGES[item.status] ?? [item.status, () => 0];
   const part = item.progress ?? 0;
   const percent = item.status === "embedding" && item.progress !== null && item.progress !== undefined ? ` ${Math.round(part * 100)} %` : "";
   return h("div", { class: "stage" }, h("span", { class: "small num" }, words + percent + still(item)),
@@ -39,6 +40,17 @@ function facts(item) {
   ].filter(Boolean);
   return h("p", { class: "muted small num" }, parts.join(" · "), parts.length ? " · " : "",
     h("time", { datetime: item.created_at, title: exactTime(item.created_at) }, `added ${ago(item.created_at)}`));
+}
+
+/** For a file that is encrypted: the password, asked where its lack is said. */
+function unlock(item, send) {
+  const box = h("input", { type: "password", class: "input", id: `password-${item.id}`, autocomplete: "off", required: true, maxlength: "500" });
+  return h("form", { class: "unlock", onsubmit: (event) => {
+    event.preventDefault();
+    void send({ password: box.value });
+  } }, h("label", { class: "small", for: box.id }, "Password of the file"), box,
+    h("button", { type: "submit", class: "button compact" }, "Read it"),
+    h("p", { class: "muted small" }, "Kept encrypted until the file was read, then forgotten."));
 }
 
 function state(item, retry) {
@@ -61,9 +73,10 @@ export function documentRow(item, actions) {
       actions.failed(error);
     }
   };
-  const retry = actions.writable
-    ? h("button", { type: "button", class: "button compact", onclick: () => void act(async () => actions.changed(await post(`documents/${item.id}/retry/`, {}))) }, "Try again")
-    : null;
+  const again = (body) => act(async () => actions.changed(await post(`documents/${item.id}/retry/`, body)));
+  const locked = item.status === "failed" && item.error?.code === "encrypted";
+  const offer = locked ? unlock(item, again) : h("button", { type: "button", class: "button compact", onclick: () => void again({}) }, "Try again");
+  const retry = actions.writable ? offer : null;
   const buttons = h("div", { class: "row-actions" });
   const node = h("li", { class: "document", data: { id: item.id, status: item.status } });
   const take = () => act(async () => {

@@ -41,6 +41,7 @@ function head(item) {
     h("p", { class: "small" }, h("a", { href: `/documents/?collection=${item.collection_id}`, class: "back" }, icon("left", true), "Documents")),
     h("h1", { dir: "auto" }, item.title || item.name),
     h("p", { class: "muted small num" }, [item.title && item.title !== item.name ? item.name : null, ...facts].filter(Boolean).join(" · ")),
+    item.source_url ? h("p", { class: "small address-line" }, h("a", { href: item.source_url, rel: "noopener noreferrer", target: "_blank" }, item.source_url)) : null,
     h("p", { class: "muted small" }, "This is the text that the machine read and searches. What is missing here cannot be found."));
 }
 

@@ -1,6 +1,7 @@
 // Uploading by button or by dropping files on the page: two at a time, each with its own progress and its own failure.
+import { post } from "../../common/js/api.js";
+import { h, icon, pageData } from "../../common/js/dom.js";
 import { upload } from "../../common/js/upload.js";
-import { h, icon } from "../../common/js/dom.js";
 import { bytes } from "../../common/js/format.js";
 
 const AT_ONCE = 2;
@@ -61,16 +62,38 @@ function send(file, collectionId, { started, done }) {
   pump();
 }
 
+/** A field for the address of a page or file; the worker fetches it, so a wrong one fails in its own row. */
+function addressForm(collectionId, { done }) {
+  const box = h("input", { type: "url", id: "address", class: "input", placeholder: "https://", maxlength: "2000", required: true, "aria-label": "Address of a page or file" });
+  const button = h("button", { type: "submit", class: "button compact" }, "Add from the web");
+  const problem = h("p", { class: "small bad", role: "alert" });
+  return h("form", { class: "address", onsubmit: async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    problem.textContent = "";
+    try {
+      const known = await post(`collections/${collectionId}/documents/`, { url: box.value.trim() });
+      done(known, !known.pages && known.status === "queued");
+      box.value = "";
+    } catch (error) {
+      problem.textContent = error.message;
+    }
+    button.disabled = false;
+  } }, box, button, problem);
+}
+
 /** The place to drop files. `hooks`: {started(node), done(document, isNew)}. */
 export function uploadZone(collectionId, hooks) {
   const take = (files) => [...files].reverse().forEach((file) => send(file, collectionId, hooks));
-  const input = h("input", { type: "file", multiple: true, id: "files", class: "visually-hidden", onchange: () => {
+  const { accept, formats } = pageData("page");
+  const input = h("input", { type: "file", multiple: true, accept, id: "files", class: "visually-hidden", onchange: () => {
     take(input.files);
     input.value = "";
   } });
   const zone = h("div", { class: "drop" }, icon("upload"),
     h("p", {}, h("label", { for: "files", class: "button compact" }, "Choose files"), input, h("span", { class: "muted small by-mouse" }, " or drop them here")),
-    h("p", { class: "muted small" }, "PDF, Word, HTML, Markdown or plain text. The same file again is kept once."));
+    h("p", { class: "muted small" }, `${formats} The same file again is kept once.`),
+    addressForm(collectionId, hooks));
   let depth = 0;
   const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   document.ondragover = (event) => hasFiles(event) && event.preventDefault();
