@@ -35,7 +35,8 @@ function words(value) {
 function facts(item) {
   const parts = [
     item.pages ? `${count(item.pages)} ${item.pages === 1 ? "page" : "pages"}` : null,
-    bytes(item.size),
+    // What has not been fetched yet has no size that is known.
+    item.sha256 ? bytes(item.size) : null,
     item.version > 1 ? `version ${item.version}` : null,
   ].filter(Boolean);
   return h("p", { class: "muted small num" }, parts.join(" · "), parts.length ? " · " : "",
