@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,6 +154,7 @@ def test_fifty_questions_each_open_their_source_at_the_marked_passage(live: Live
                 assert source["page"] in {question.page - 1, question.page}, question
             formats.add(Path(shelf.names[source["document_id"]]).suffix)
             _opened(person, conversation, source)
-    print(f"{QUESTIONS} questions, {right} with the fact among the passages; opened: {sorted(formats)}")
+    opened = ", ".join(sorted(formats))
+    sys.stdout.write(f"{QUESTIONS} questions, {right} with the fact among their passages; opened: {opened}\n")
     assert right >= QUESTIONS * 0.9
     assert len(formats) >= 8
