@@ -32,7 +32,7 @@ NAMES = (
     "odf_table_with_title_01.ods text_document_01.odt odf_presentation_01.odp test_blog.html wiki_duck.html duck.md "
     "README-w-include.rst mime-different-plain-html.eml norwich-city.txt msg_simple.msg typewriter.png "
     "legacy_sample.doc legacy_sample.ppt testRTFJapanese.rtf fake-html-cp1252.html"
-).split()
+)
 ENDED = {"ready", "failed", "cancelled"}
 
 
@@ -60,7 +60,7 @@ class Shelf:
 def shelf(live: Live) -> Iterator[Shelf]:
     made = live.http.post("/api/v1/collections/", json={"name": "Fifty questions"}).json()["id"]
     names = {}
-    for name in NAMES:
+    for name in NAMES.split():
         file = {"file": (name, (OPEN / name).read_bytes())}
         answer = live.http.post(f"/api/v1/collections/{made}/documents/", files=file)
         assert answer.status_code == 202, answer.text
