@@ -85,7 +85,10 @@ function row(name, value, title = null) {
 
 function drawParts(estimate) {
   const tokens = estimate.input_tokens;
-  const range = (part) => (typeof part === "object" && part !== null ? `${count(part.expected)}, at most ${count(part.max)}` : count(part));
+  const range = (part) => {
+    if (typeof part !== "object" || part === null) return count(part);
+    return part.expected === part.max ? count(part.max) : `${count(part.expected)}, at most ${count(part.max)}`;
+  };
   const currency = currencyOf(estimate);
   const left = estimate.left_out?.length ? row("Left out", estimate.left_out.join("; ")) : null;
   parts.replaceChildren(h("dl", { class: "facts num" },
