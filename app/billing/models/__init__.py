@@ -1,6 +1,6 @@
 """Tables of billing; nothing outside `app.billing` may import them."""
 
-from app.billing.models.asking import BudgetAlert, LimitRequest, Pause
+from app.billing.models.asking import BudgetAlert, LimitRequest, OvershootAlert, Pause, Telling
 from app.billing.models.budgets import Budget, BudgetWindow
 from app.billing.models.credit import CreditMovement
 from app.billing.models.haste import RateLimit
@@ -22,6 +22,7 @@ __all__ = [
     "LedgerLine",
     "LimitRequest",
     "LineState",
+    "OvershootAlert",
     "Pause",
     "PriceComponent",
     "PriceVersion",
@@ -32,6 +33,7 @@ __all__ = [
     "StatementEntry",
     "StatementLine",
     "TeamRate",
+    "Telling",
     "UsageAttempt",
     "Webhook",
 ]

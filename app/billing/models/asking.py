@@ -7,15 +7,9 @@ from app.billing.models.budgets import AMOUNT, HOT, BudgetWindow
 from app.common.models import BaseModel
 
 
-class BudgetAlert(BaseModel):
-    """A threshold that was passed in a window. The unique pair is what makes the message come once."""
+class Telling(BaseModel):
+    """Something to be told by mail and webhook, once each."""
 
-    window = models.ForeignKey(BudgetWindow, related_name="alerts", **HOT)
-    ratio = models.DecimalField(max_digits=6, decimal_places=4)
-    """0.8 is 80 %."""
-    used = models.DecimalField(**AMOUNT)
-    """When it was noticed, as the limit then stood."""
-    limit = models.DecimalField(**AMOUNT)
     told_at = models.DateTimeField(null=True, blank=True)
     """Null: still to be sent."""
     attempts = models.PositiveIntegerField(default=0, db_default=0)
@@ -25,6 +19,20 @@ class BudgetAlert(BaseModel):
     """Webhooks that did not take it yet."""
 
     class Meta:
+        abstract = True
+
+
+class BudgetAlert(Telling):
+    """A threshold that was passed in a window. The unique pair is what makes the message come once."""
+
+    window = models.ForeignKey(BudgetWindow, related_name="alerts", **HOT)
+    ratio = models.DecimalField(max_digits=6, decimal_places=4)
+    """0.8 is 80 %."""
+    used = models.DecimalField(**AMOUNT)
+    """When it was noticed, as the limit then stood."""
+    limit = models.DecimalField(**AMOUNT)
+
+    class Meta:
         constraints = (models.UniqueConstraint(fields=["window", "ratio"], name="billing_alert_once"),)
         indexes = (
             models.Index(fields=["created_at"], condition=Q(told_at=None), name="billing_alert_to_tell"),
@@ -32,6 +40,37 @@ class BudgetAlert(BaseModel):
 
     def __str__(self) -> str:
         return f"{self.ratio * 100:.0f} % of {self.window_id}"
+
+
+class OvershootAlert(Telling):
+    """Calls of one team that used more than was held, in one hour. The unique pair makes the message come once."""
+
+    team_id = models.UUIDField(null=True)
+    """Null: the installation paid."""
+    hour = models.DateTimeField()
+    """Its beginning, UTC."""
+    calls = models.PositiveIntegerField()
+    """When it was noticed; later ones of the hour are in the ledger."""
+    reservation_id = models.UUIDField()
+    """The first of them, whose figures follow."""
+    price_key = models.CharField(max_length=200)
+    held_tokens = models.BigIntegerField()
+    used_tokens = models.BigIntegerField()
+    held_price = models.DecimalField(**AMOUNT, null=True)
+    price = models.DecimalField(**AMOUNT, null=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["team_id", "hour"], nulls_distinct=False, name="billing_overshoot_once"
+            ),
+        )
+        indexes = (
+            models.Index(fields=["created_at"], condition=Q(told_at=None), name="billing_overshoot_to_tell"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.calls} of {self.team_id or 'the installation'} in the hour from {self.hour:%Y-%m-%d %H:%M}"
 
 
 class LimitRequest(BaseModel):
@@ -57,6 +96,8 @@ class LimitRequest(BaseModel):
     decided_at = models.DateTimeField(null=True, blank=True)
     granted = models.DecimalField(**AMOUNT, null=True, blank=True)
     """How much more it got."""
+    answer = models.CharField(max_length=500, blank=True, default="", db_default="")
+    """A word of who decided."""
 
     class Meta:
         constraints = (

@@ -78,6 +78,7 @@ class Reservation(models.Model):
                 condition=Q(state="expired", settled_at__isnull=True, seen_output_tokens__gt=0),
                 name="billing_reservation_owed",
             ),
+            models.Index(fields=["settled_at"], condition=Q(overshoot=True), name="billing_reservation_over"),
         )
 
     def __str__(self) -> str:

@@ -24,3 +24,27 @@ BEGIN
   SELECT array_agg(DISTINCT window_id) INTO v_windows FROM noted;
   RETURN coalesce(v_windows, '{}');
 END $$;
+
+
+-- Notes which teams had calls that used more than was held: once for a team and hour, whoever looks and how often. A day
+-- is looked back, so that nothing is missed while nobody looks.
+CREATE OR REPLACE FUNCTION billing_overshoots_note() RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_noted integer;
+BEGIN
+  INSERT INTO billing_overshootalert (id, created_at, team_id, hour, calls, reservation_id, price_key, held_tokens,
+    used_tokens, held_price, price, attempts)
+  SELECT DISTINCT ON (x.team_id, x.hour) billing_uuid7(), clock_timestamp(), x.team_id, x.hour, x.calls, x.id, x.price_key,
+    x.held_input_tokens + x.held_output_tokens, coalesce(x.input_tokens, 0) + coalesce(x.output_tokens, 0), x.held_price,
+    x.price, 0
+  FROM (
+    SELECT r.*, h.hour, count(*) OVER (PARTITION BY r.team_id, h.hour) AS calls
+    FROM billing_reservation r CROSS JOIN LATERAL (SELECT date_trunc('hour', r.settled_at, 'UTC') AS hour) h
+    WHERE r.overshoot AND r.settled_at > clock_timestamp() - interval '1 day'
+  ) x
+  ORDER BY x.team_id, x.hour, x.settled_at
+  ON CONFLICT (team_id, hour) DO NOTHING;
+  GET DIAGNOSTICS v_noted = ROW_COUNT;
+  RETURN v_noted;
+END $$;

@@ -17,6 +17,7 @@ BEGIN
   END LOOP;
   FOREACH t IN ARRAY ARRAY['billing_priceversion', 'billing_usageattempt', 'billing_budget', 'billing_budgetwindow',
     'billing_reservation', 'billing_reservationline', 'billing_budgetalert', 'billing_limitrequest',
+    'billing_overshootalert',
     'billing_teamrate', 'billing_statement'] LOOP
     CONTINUE WHEN to_regclass(t) IS NULL;
     EXECUTE format('REVOKE ALL ON %I FROM tessera_app', t);

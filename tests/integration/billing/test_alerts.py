@@ -1,5 +1,6 @@
 """Alerts: each threshold once in a window, the highest told, by mail and by webhook, off the way of every call."""
 
+import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -14,7 +15,7 @@ from pytest_django import Settings
 from app.accounts.models import Team, User
 from app.billing import alerting
 from app.billing.alerting import alerts_run
-from app.billing.models import BudgetAlert, Webhook
+from app.billing.models import BudgetAlert, OvershootAlert, Webhook
 from app.billing.people import deciders_of, told_of
 from app.billing.services import budget_set, reservation_hold, reservation_settle
 from app.billing.types import Payer
@@ -121,6 +122,66 @@ def test_a_webhook_that_was_away_hears_later_and_the_mail_is_not_repeated(
     assert request.headers["webhook-id"] == str(waiting.id)
     assert b'"type": "budget.alert"' in request.body
     assert b'"used": "1500"' in request.body
+
+
+def overshoot(hold: MakeHold, payer: Payer) -> None:
+    """0.0028 where 0.002 was held."""
+    item = hold(payer=payer)
+    reservation_hold(hold=item)
+    reservation_settle(reservation_id=item.reservation_id, attempts=[used(1000, 900)])
+
+
+def test_an_overshoot_is_told_once_for_a_team_and_hour(
+    roomy: UUID, own: Payer, hold: MakeHold, user: User, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staff = user_make(is_staff=True)
+    hook = Webhook(name="books", url="https://books.example/hook", open=True)
+    hook.set_secret("whsec_" + "QUJD" * 8)
+    hook.save()
+    heard: list[Any] = []
+
+    async def answering(request: Any) -> Any:
+        heard.append(json.loads(request.body))
+        return type("Answer", (), {"status": 204})
+
+    monkeypatch.setattr(alerting, "send", answering)
+    spend(hold, own)
+    assert (alerts_run(), len(mail.outbox)) == (0, 0)
+    for _ in range(2):
+        overshoot(hold, own)
+    assert (alerts_run(), alerts_run()) == (1, 0)
+    overshoot(hold, own)
+    # Its own team's hour has been told of; another payer's has not.
+    overshoot(hold, Payer(team_id=None))
+    assert alerts_run() == 1
+    of_team = OvershootAlert.objects.filter(team_id=team.id).order_by("id")[0]
+    assert str(OvershootAlert.objects.get(team_id=None)).startswith("1 of the installation in the hour")
+    assert (of_team.calls, of_team.held_tokens, of_team.used_tokens, of_team.told) == (
+        2,
+        1500,
+        1900,
+        ["mail", str(hook.id)],
+    )
+    assert [m.to for m in mail.outbox] == [[user.email], [staff.email], [staff.email]]
+    text = mail.outbox[0].body
+    assert f"2 calls of team {team} used more than was held" in text
+    assert "€0.0028 where €0.0020 was held" in text
+    assert "A call of the installation used more" in mail.outbox[2].body
+    first = heard[0]
+    assert (first["type"], first["team_id"], first["price"], first["held_price"]) == (
+        "budget.overshoot",
+        str(team.id),
+        "0.0028",
+        "0.002",
+    )
+
+
+def test_an_overshoot_without_a_price_is_told_in_tokens(own: Payer, hold: MakeHold, user: User) -> None:
+    item = hold(payer=own, price_key="no-price")
+    reservation_hold(hold=item)
+    reservation_settle(reservation_id=item.reservation_id, attempts=[used(1000, 900, price_key="no-price")])
+    assert alerts_run() == 1
+    assert "1\u202f900 tokens where at most 1\u202f500 were held. It is booked" in mail.outbox[0].body
 
 
 def test_without_mail_an_alert_is_still_a_row(
