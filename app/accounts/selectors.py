@@ -177,6 +177,12 @@ def team_get(team_id: UUID) -> Team:
     return team
 
 
+def members_of(team_id: UUID) -> list[Membership]:
+    """Who is in a team, by name."""
+    rows = Membership.objects.filter(team_id=team_id).select_related("user")
+    return list(rows.order_by("user__name", "user__email", "id"))
+
+
 def keys_of(caller: Caller) -> list[ApiKey]:
     """The caller's own keys and, for admins, those of their teams; newest first; revoked ones left out."""
     managed = [team for team, role in caller.roles if role in MANAGING_ROLES]

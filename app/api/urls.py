@@ -7,6 +7,7 @@ from django.urls import URLPattern, path, re_path
 from rest_framework.views import APIView
 
 from app.api.views.account import LimitsView, MeView, ModelsView
+from app.api.views.budgets import BudgetsView, BudgetView
 from app.api.views.collections import CollectionsView, CollectionView, GrantsView
 from app.api.views.conversations import ConversationsView, ConversationView, MessagesView
 from app.api.views.documents import (
@@ -49,6 +50,8 @@ urlpatterns = [
     *both("me", MeView, "me"),
     *both("models", ModelsView, "models"),
     *both("limits", LimitsView, "limits"),
+    *both("budgets", BudgetsView, "budgets"),
+    *both("budgets/<uuid:budget_id>", BudgetView, "budget"),
     *both("limit-requests", LimitRequestsView, "limit-requests"),
     *both("limit-requests/<uuid:request_id>/decide", LimitRequestDecisionView, "limit-request-decide"),
     *both("collections", CollectionsView, "collections"),

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q, Sum
 
 from app.billing.checks import check_limit, check_stored
-from app.billing.models import Budget, BudgetWindow
+from app.billing.models import Budget, BudgetWindow, LineState
 from app.billing.subjects import subject_of
 from app.billing.turns import turn_take
 from app.billing.types import Period, Scope, Unit
@@ -87,6 +87,29 @@ def _write(place: dict[str, Any], values: dict[str, Any]) -> UUID:
 def budget_remove(*, budget_id: UUID) -> None:
     """Stop checking a limit. Its windows stay, because reservations name them."""
     Budget.objects.filter(id=budget_id).update(active=False)
+
+
+def windows_carry(*, before: UUID, after: UUID) -> None:
+    """Let a limit that takes the place of a default begin with what was used of that in the present period.
+
+    Within the caller's transaction. What is held counts as used; no line moves, so the room is what shrinks.
+    """
+    budget = Budget.objects.get(id=after)
+    covered = Q(subject=budget.subject) | Q(subject__startswith=budget.subject.removesuffix("*"))
+    windows = BudgetWindow.objects.select_for_update().filter(covered, budget=before, ends_at__gt=now())
+    for window in windows.order_by("id"):
+        ended = window.lines.filter(state=LineState.ENDED).aggregate(held=Sum("amount"), spent=Sum("spent"))
+        used = window.spent + window.held - (ended["held"] or 0) + (ended["spent"] or 0)
+        BudgetWindow.objects.create(
+            budget=budget,
+            subject=window.subject,
+            unit=window.unit,
+            price_key=window.price_key,
+            starts_at=window.starts_at,
+            ends_at=window.ends_at,
+            limit_snapshot=budget.limit - used,
+            raised=-used,
+        )
 
 
 def bootstrap_defaults() -> None:

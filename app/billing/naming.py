@@ -29,16 +29,25 @@ def ids_of(subject: str) -> dict[str, Any]:
     return {name: UUID(part) for name, part in named if part != "*"}
 
 
+def is_personal(subject: str) -> bool:
+    """Whether it belongs to a team of one person, who owns it and yet does not decide what staff granted."""
+    team = ids_of(subject).get("team_id")
+    return team is not None and Team.objects.filter(pk=team, is_personal=True).exists()
+
+
 def covers_of(subject: str) -> Covers:
     """For a refusal, which speaks to the person who asked. Teams and keys that are gone have no name."""
     ids = ids_of(subject)
+    alone = is_personal(subject)
     match subject.partition(":")[0]:
         case "t":
-            return Covers(f"of team {_team(ids)}", "An owner of the team")
+            return Covers(f"of team {_team(ids)}", _STAFF if alone else "An owner of the team")
         case "c":
             return Covers(f"of the prepaid credit of team {_team(ids)}", _STAFF)
         case "a":
-            return Covers(f"for you in team {_team(ids)}", "An admin or owner of the team")
+            return Covers(
+                f"for you in team {_team(ids)}", _STAFF if alone else "An admin or owner of the team"
+            )
         case "p":
             return Covers("for you", _STAFF)
         case "k":

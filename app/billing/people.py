@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 
 from app.accounts.models import ApiKey, Membership, Role, User
-from app.billing.naming import ids_of
+from app.billing.naming import ids_of, is_personal
 
 log = logging.getLogger(__name__)
 _MANAGERS = (Role.ADMIN, Role.OWNER)
@@ -17,7 +17,8 @@ _MANAGERS = (Role.ADMIN, Role.OWNER)
 def deciders_of(subject: str) -> list[User]:
     """Who may raise this limit: staff, the owners of a team, its admins for an allowance, whoever holds a key."""
     ids = ids_of(subject)
-    match subject.partition(":")[0]:
+    # Nobody raises what staff granted to themselves.
+    match "" if is_personal(subject) else subject.partition(":")[0]:
         case "t":
             found = _members(ids["team_id"], (Role.OWNER,))
         case "a":

@@ -57,7 +57,12 @@ def limit_request_get(request_id: UUID) -> LimitRequest:
 
 
 def limit_request_grant(
-    *, request: LimitRequest, amount: Decimal | None, decided_by: str, ceiling: Decimal | None = None
+    *,
+    request: LimitRequest,
+    amount: Decimal | None,
+    decided_by: str,
+    ceiling: Decimal | None = None,
+    answer: str = "",
 ) -> LimitRequest:
     """Raise the window by `amount` (None: as asked) until it ends, to no more than `ceiling`.
 
@@ -75,13 +80,13 @@ def limit_request_grant(
                 "An administrator granted this team no more; only an administrator can raise it further."
             )
         window_raise(window_id=row.window_id, amount=granted)
-        return _decided(row, State.GRANTED, decided_by, granted)
+        return _decided(row, State.GRANTED, decided_by, granted, answer)
 
 
-def limit_request_decline(*, request: LimitRequest, decided_by: str) -> LimitRequest:
+def limit_request_decline(*, request: LimitRequest, decided_by: str, answer: str = "") -> LimitRequest:
     """Leave the limit as it is. Errors: Conflict when it was decided or its window is over."""
     with transaction.atomic():
-        return _decided(_open(request), State.DECLINED, decided_by, None)
+        return _decided(_open(request), State.DECLINED, decided_by, None, answer)
 
 
 def window_raise(*, window_id: UUID, amount: Decimal) -> None:
@@ -133,7 +138,10 @@ def _open(request: LimitRequest) -> LimitRequest:
     return row
 
 
-def _decided(row: LimitRequest, state: str, decided_by: str, granted: Decimal | None) -> LimitRequest:
+def _decided(
+    row: LimitRequest, state: str, decided_by: str, granted: Decimal | None, answer: str
+) -> LimitRequest:
     row.state, row.decided_by, row.decided_at, row.granted = state, decided_by, now(), granted
-    row.save(update_fields=["state", "decided_by", "decided_at", "granted"])
+    row.answer = answer[:500]
+    row.save(update_fields=["state", "decided_by", "decided_at", "granted", "answer"])
     return row

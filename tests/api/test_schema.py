@@ -22,6 +22,8 @@ PROMISED = {
     "me/": {"get"},
     "models/": {"get"},
     "limits/": {"get"},
+    "budgets/": {"get", "post"},
+    "budgets/{budget_id}/": {"get", "delete"},
     "precount/": {"post"},
     "collections/": {"get", "post"},
     "collections/{collection_id}/": {"get", "patch", "delete"},

@@ -11,9 +11,9 @@ from rest_framework.views import APIView
 
 from app.api.authentication import caller_of
 from app.api.idempotency import PARAMETER, idempotent
-from app.api.limits import may_decide, more_ask, more_decide, requests_of
 from app.api.paging import listed, whole
 from app.api.serializers import body, refusals
+from app.billing.asking import may_decide, more_ask, more_decide, requests_of
 from app.billing.naming import whom
 
 
@@ -36,6 +36,7 @@ class LimitRequestOutput(serializers.Serializer[Any]):
     granted = serializers.SerializerMethodField()
     ends_at = serializers.DateTimeField(source="window.ends_at", help_text="When a raise ends by itself.")
     created_at = serializers.DateTimeField()
+    answer = serializers.CharField(help_text="A word of who decided.")
     mine_to_decide = serializers.SerializerMethodField()
 
     class Meta:
@@ -100,6 +101,9 @@ class LimitRequestDecisionView(APIView):
     class Input(serializers.Serializer[Any]):
         grant = serializers.BooleanField()
         amount = _Amount(help_text="How much more; left out: as asked.")
+        answer = serializers.CharField(
+            max_length=500, required=False, allow_blank=True, help_text="A word to whoever asked."
+        )
 
         class Meta:
             ref_name = "LimitRequestDecision"

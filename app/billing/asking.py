@@ -6,9 +6,10 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from app.accounts.models import Role
-from app.accounts.selectors import MANAGING_ROLES, Caller, key_get, team_of, user_of
-from app.billing.naming import ids_of, whom
+from app.accounts.models import User
+from app.accounts.selectors import Caller, team_of, user_of
+from app.billing.budget_rights import is_bound, may_set
+from app.billing.naming import whom
 from app.billing.people import deciders_of, mail
 from app.billing.raising import (
     Asked,
@@ -52,37 +53,52 @@ def requests_of(caller: Caller) -> list[Asked]:
     return shown[:LIMIT_REQUESTS_SHOWN]
 
 
-def more_decide(*, caller: Caller, request_id: UUID, grant: bool, amount: Decimal | None = None) -> Asked:
-    """Grant until the window ends, or decline. Errors: NotFound, NotAllowed, InvalidInput, Conflict."""
+def more_decide(
+    *, caller: Caller, request_id: UUID, grant: bool, amount: Decimal | None = None, answer: str = ""
+) -> Asked:
+    """Grant until the window ends, or decline, with a word, and tell whoever asked.
+
+    Errors: NotFound, NotAllowed, InvalidInput, Conflict.
+    """
     request = limit_request_get(request_id)
     if not may_decide(caller, request):
         if _own(caller, request):
             raise NotAllowed("Somebody else decides about this request.")
         raise NotFound("There is no such request.")
     by = f"user:{caller.user_id}" if caller.user_id else f"key:{caller.key_id}"
-    if not grant:
-        return limit_request_decline(request=request, decided_by=by)
-    ceiling = None if caller.is_staff else request.window.budget.ceiling
-    return limit_request_grant(request=request, amount=amount, decided_by=by, ceiling=ceiling)
+    if grant:
+        ceiling = None if caller.is_staff else request.window.budget.ceiling
+        decided = limit_request_grant(
+            request=request, amount=amount, decided_by=by, ceiling=ceiling, answer=answer
+        )
+    else:
+        decided = limit_request_decline(request=request, decided_by=by, answer=answer)
+    transaction.on_commit(lambda: _tell(decided))
+    return decided
+
+
+def _tell(request: Asked) -> None:
+    account = request.account_id
+    asker = None if account is None else User.objects.filter(account_id=account, is_active=True).first()
+    if asker is None:
+        return
+    window = request.window
+    if request.granted is None:
+        what = "was declined; the limit stays as it is"
+    else:
+        more = amount_words(request.granted, window.unit, settings.CURRENCY)
+        what = f"was granted: {more} more until the period ends"
+    word = f"\n\n{request.answer}" if request.answer else ""
+    text = (
+        f"Your request for more of the {window.budget.period} limit of {whom(window.subject)} {what}.{word}\n"
+    )
+    mail([asker], subject="You asked for more", text=text)
 
 
 def may_decide(caller: Caller, request: Asked) -> bool:
     """Whether the caller may raise this limit; staff may raise every one."""
     subject = request.window.subject
-    ids = ids_of(subject)
-    if caller.is_staff:
-        return True
-    match subject.partition(":")[0]:
-        case "t":
-            return caller.role_in(ids["team_id"]) == Role.OWNER
-        case "a":
-            return caller.role_in(ids["team_id"]) in MANAGING_ROLES
-        case "k" if caller.key_id is None:
-            try:
-                return bool(key_get(caller, ids["key_id"]))
-            except NotFound:
-                return False
-    return False
+    return caller.is_staff or (may_set(caller, subject) and not is_bound(caller, subject))
 
 
 def _own(caller: Caller, request: Asked) -> bool:
