@@ -48,7 +48,7 @@ class BudgetOutput(serializers.Serializer[Any]):
     mine_to_remove = serializers.SerializerMethodField()
 
     class Meta:
-        ref_name = "Budget"
+        ref_name = "BudgetInForce"
 
     def get_covers(self, row: Any) -> str:
         """Whose limit it is, in words."""
@@ -128,7 +128,7 @@ class BudgetsView(APIView):
     @extend_schema(
         operation_id="budgets_list",
         parameters=[OpenApiParameter("team", str, description="Of this team alone.")],
-        responses={200: listed(BudgetOutput, "Budget"), **refusals(403, 404, 422)},
+        responses={200: listed(BudgetOutput, "BudgetInForce"), **refusals(403, 404, 422)},
     )
     def get(self, request: Request) -> Response:
         caller = caller_of(request)
