@@ -253,6 +253,7 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
+    "ENUM_NAME_OVERRIDES": {"LimitUnitEnum": ("money", "tokens", "requests", "bytes", "pages")},
     "TITLE": "Tessera",
     "DESCRIPTION": "Chat over your own documents, every token counted.",
     "VERSION": "1",
