@@ -90,7 +90,8 @@ def room_for(exam: Exam, space: EmbeddingSpace, vectors: Mapping[str, Sequence[f
         while part := list(islice(whole, _AT_ONCE)):
             with transaction.atomic():
                 names |= _stored(collection, space, part, vectors)
-        words_fold()
+            # Each document asks for the mean length so far: few differences are quickly added up.
+            words_fold()
         scope, within = reach(scope_of(Viewer(frozenset({principal})), [collection.pk]))
         yield Room(scope, within, space, names)
     finally:

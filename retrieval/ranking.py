@@ -13,7 +13,7 @@ from retrieval.ports import embed, run_db
 from retrieval.scope import Reach, Scope
 from retrieval.vectors import unit_vectors, vector_text
 
-DEPTH = 200
+DEPTH = 100
 """Candidates each leg brings: more changed no figure, fewer lost some."""
 
 
