@@ -155,6 +155,21 @@ def budget_get(*, caller: Caller, budget_id: UUID) -> Budget:
     return row
 
 
+def budget_change(*, caller: Caller, budget_id: UUID, limit: Decimal) -> Budget:
+    """Another amount for a limit that is there. Errors: NotFound, NotAllowed, InvalidInput."""
+    row = budget_get(caller=caller, budget_id=budget_id)
+    wish = Wish(
+        scope=cast("Scope", row.scope),
+        unit=cast("Unit", row.unit),
+        limit=limit,
+        period=cast("Period", row.period),
+        price_key=row.price_key,
+        hard=row.hard,
+        **ids_of(row.subject),
+    )
+    return budget_wish(caller=caller, wish=wish)
+
+
 def budget_drop(*, caller: Caller, budget_id: UUID) -> None:
     """Remove a limit. Errors: NotFound; NotAllowed when that would lift what staff granted."""
     row = budget_get(caller=caller, budget_id=budget_id)

@@ -1,5 +1,6 @@
 """Amounts in the dashboard's templates."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 from django import template
@@ -32,6 +33,12 @@ def exact(amount: Decimal | None, currency: str) -> str:
 def share(part: Decimal, whole: Decimal) -> str:
     """A part in percent."""
     return formatting.share(part, whole)
+
+
+@register.filter
+def item(values: Mapping[str, str], name: str) -> str:
+    """What was typed into a field."""
+    return values.get(name, "")
 
 
 @register.filter
