@@ -13,7 +13,7 @@ from app.accounts.models import Team
 from app.accounts.selectors import MANAGING_ROLES, Caller, members_of, teams_of
 from app.billing.asking import may_decide, requests_of
 from app.billing.budget_rights import BudgetRow, budgets_of, may_drop, may_set
-from app.billing.naming import covers_of, whom
+from app.billing.naming import Covers, covers_of, whom
 from app.billing.raising import Asked
 from app.billing.selectors import limits_remaining
 from app.billing.types import STORED, LimitState, Payer
@@ -21,6 +21,7 @@ from app.billing.wording import amount_words, limit_words
 from app.common.formatting import share
 
 MOST_MEMBERS = 200
+_SOMEBODY = Covers("in this team", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def panel(caller: Caller, team: Team) -> Panel:
     people = []
     for member in members:
         payer = Payer(team_id=team.id, account_id=member.user.account_id)
-        own = [bar(limit) for limit in limits_remaining(payer) if limit.scope == "allowance"]
+        own = [bar(limit, _SOMEBODY) for limit in limits_remaining(payer) if limit.scope == "allowance"]
         people.append((str(member.user), own))
     pool = [limit for limit in limits_remaining(Payer(team_id=team.id)) if limit.scope in {"team", "prepaid"}]
     return Panel(
@@ -141,10 +142,10 @@ def askings(caller: Caller) -> tuple[list[Asking], list[Asking]]:
     return [asking(row) for row in own[:20]], [asking(row) for row in waiting]
 
 
-def bar(limit: LimitState) -> Bar:
-    """A limit for the page."""
+def bar(limit: LimitState, covers: Covers | None = None) -> Bar:
+    """A limit for the page; `covers` where it is not the reader's."""
     currency = settings.CURRENCY
-    covers = covers_of(limit.subject)
+    covers = covers or covers_of(limit.subject)
 
     def width(part: Decimal) -> int:
         whole = limit.limit
