@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from asgiref.sync import async_to_sync
-from django.db import connection
+from django.db import connection, transaction
+from django.utils import timezone
+from uuid_utils.compat import uuid7
 
 from retrieval.chunking import ChunkCut
+from retrieval.copying import halves, rows_copy
 from retrieval.lease import Lease
 from retrieval.models import EmbeddingDraft, EmbeddingSpace
 from retrieval.ports import embed, run_db
@@ -17,12 +20,13 @@ from retrieval.vectors import Matrix, unit_vectors
 
 BATCH_TEXTS = 32
 BATCH_TOKENS = 8192
-IN_FLIGHT = 2
-"""The next batch waits at the server while one is computed, so that it is never idle."""
+IN_FLIGHT = 3
+"""One is computed, one waits at the server so that it is never idle, one is paid for and written down."""
 _PAUSES = (1.0, 4.0, 10.0, 20.0)
 """Seconds between tries when the embedder says that trying again may help."""
 _LONGEST_PAUSE = 60.0
 
+_COLUMNS = ("id", "created_at", "team_id", "document_id", "space_id", "content_hash", "embedding")
 _REUSE = """
 INSERT INTO retrieval_embeddingdraft (id, created_at, team_id, document_id, space_id, content_hash, embedding)
 SELECT DISTINCT ON (c.content_hash)
@@ -122,21 +126,26 @@ class _Buying:
 
     def _keep(self, batch: list[_Text], matrix: Matrix) -> None:
         self._done += len(batch)
-        # First the lease: a worker that lost it writes nothing more. What moves on is not given up.
-        self._lease.write(progress_done=self._done, attempts=1)
-        EmbeddingDraft.objects.bulk_create(
-            [
-                EmbeddingDraft(
-                    team_id=self._lease.team_id,
-                    document_id=self._lease.document_id,
-                    space=self._space,
-                    content_hash=item.content_hash,
-                    embedding=vector,
-                )
-                for item, vector in zip(batch, matrix, strict=True)
-            ],
-            ignore_conflicts=True,
-        )
+        now = timezone.now()
+        with transaction.atomic():
+            # First the lease: a worker that lost it writes nothing more, and nobody takes it over before the commit.
+            self._lease.write(progress_done=self._done, attempts=1)
+            rows_copy(
+                EmbeddingDraft._meta.db_table,
+                _COLUMNS,
+                (
+                    (
+                        uuid7(),
+                        now,
+                        self._lease.team_id,
+                        self._lease.document_id,
+                        self._space.pk,
+                        item.content_hash,
+                        vector,
+                    )
+                    for item, vector in zip(batch, halves(matrix), strict=True)
+                ),
+            )
 
 
 class _Patience:

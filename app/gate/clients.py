@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from app.catalog.selectors import Target
@@ -18,9 +19,16 @@ _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictiona
 _counted: OrderedDict[bytes, int] = OrderedDict()
 """What servers said of prompts, by their hashes: a turn on another loop than the page that asked finds it too."""
 _counters: WeakKeyDictionary[asyncio.AbstractEventLoop, ServerCounter] = WeakKeyDictionary()
-
-
 _lone: ContextVar[Client | None] = ContextVar("lone_client", default=None)
+
+
+@dataclass(slots=True)
+class _Shared:
+    client: Client
+    users: int = 0
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
 
 
 def client() -> Client:
@@ -36,14 +44,19 @@ def client() -> Client:
 
 @asynccontextmanager
 async def lone_client() -> AsyncIterator[None]:
-    """Calls inside use a client of their own, closed at the end."""
-    own = Client()
-    bound = _lone.set(own)
+    """Calls inside use a client that is closed at the end; those that overlap on one loop share it and its connections."""
+    loop = asyncio.get_running_loop()
+    shared = _shared.setdefault(loop, _Shared(Client()))
+    shared.users += 1
+    bound = _lone.set(shared.client)
     try:
         yield
     finally:
         _lone.reset(bound)
-        await own.aclose()
+        shared.users -= 1
+        if not shared.users:
+            del _shared[loop]
+            await shared.client.aclose()
 
 
 def server_counter() -> ServerCounter:
