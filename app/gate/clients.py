@@ -44,9 +44,11 @@ def client() -> Client:
 
 @asynccontextmanager
 async def lone_client() -> AsyncIterator[None]:
-    """Calls inside use a client that is closed at the end; those that overlap on one loop share it and its connections."""
+    """Calls inside use a client that ends with them; those that overlap on one loop share its connections."""
     loop = asyncio.get_running_loop()
-    shared = _shared.setdefault(loop, _Shared(Client()))
+    shared = _shared.get(loop)
+    if shared is None:
+        shared = _shared[loop] = _Shared(Client())
     shared.users += 1
     bound = _lone.set(shared.client)
     try:

@@ -1,12 +1,14 @@
 """A deployment's server as the client sees it."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
 from app.catalog.models import Backend, Deployment
 from app.catalog.selectors import targets
-from app.gate.clients import server_of
+from app.gate.clients import client, lone_client, server_of
+from inference_client.client import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -27,3 +29,28 @@ def test_a_server_is_called_with_its_options_and_its_key() -> None:
     )
     assert "secret" not in repr(server)
     assert server_of(replace(target, api_key="")).api_key is None
+
+
+def test_calls_that_overlap_share_a_client_which_ends_with_the_last() -> None:
+    async def story() -> None:
+        async with lone_client():
+            first = client()
+        leave, inside = asyncio.Event(), asyncio.Event()
+
+        async def other() -> Client:
+            async with lone_client():
+                inside.set()
+                await leave.wait()
+                return client()
+
+        async with lone_client():
+            mine = client()
+            task = asyncio.ensure_future(other())
+            await inside.wait()
+        assert mine is not first
+        leave.set()
+        assert await task is mine
+        async with lone_client():
+            assert client() is not mine
+
+    asyncio.run(story())
