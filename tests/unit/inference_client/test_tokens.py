@@ -1,6 +1,8 @@
 """Counting offline."""
 
 import gzip
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,17 @@ def test_a_file_that_is_missing_or_changed_is_a_clear_message(
     with pytest.raises(tokens.TokenizerFileError, match=words) as caught:
         tokens._load.__wrapped__("o200k_base")
     assert "requirements/base.txt" in str(caught.value)
+
+
+def test_threads_that_come_first_together_load_the_ranks_once() -> None:
+    tokens._load.cache_clear()
+    start = threading.Barrier(3)
+
+    def first(_: int) -> tokens.TokenCounter:
+        start.wait()
+        return tokens.counter("cl100k_base")
+
+    with ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(first, range(3)))
+    assert found[0] is found[1] is found[2]
+    assert tokens._load.cache_info().misses == 1
