@@ -23,7 +23,7 @@ def halves(matrix: npt.NDArray[np.float32]) -> Half:
 
 
 def rows_copy(table: str, columns: tuple[str, ...], rows: Iterable[tuple[Field, ...]]) -> None:
-    """Append rows to a table; inside a transaction. Errors: Django's, so also IntegrityError for a row that is there."""
+    """Append rows to a table. Errors: Django's, so also IntegrityError for a row that is there already."""
     data = b"".join((_HEAD, *(_row(row) for row in rows), _TAIL))
     with (
         connection.cursor() as cursor,

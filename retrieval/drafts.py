@@ -131,7 +131,7 @@ class _Buying:
             # First the lease: a worker that lost it writes nothing more, and nobody takes it over before the commit.
             self._lease.write(progress_done=self._done, attempts=1)
             rows_copy(
-                EmbeddingDraft._meta.db_table,
+                "retrieval_embeddingdraft",
                 _COLUMNS,
                 (
                     (
