@@ -79,8 +79,8 @@ def manage(env: dict[str, str], *words: str, check: bool = True) -> str:
     return done.stdout
 
 
-def services(data: Path) -> dict[str, str]:
-    """PostgreSQL and Valkey on core 1, and the environment that finds them."""
+def services(data: Path, *, core: int = 1) -> dict[str, str]:
+    """PostgreSQL and Valkey on one core, like all that is started later, and the environment that finds them."""
     env = {
         **os.environ,
         "TESSERA_DATA": str(data),
@@ -93,7 +93,7 @@ def services(data: Path) -> dict[str, str]:
         "PUBLIC_URL": f"http://127.0.0.1:{WEB_PORT}",
         "LOG_LEVEL": "WARNING",
     }
-    os.sched_setaffinity(0, {1 % os.cpu_count()})  # type: ignore[operator]
+    os.sched_setaffinity(0, {core % os.cpu_count()})  # type: ignore[operator]
     manage(env, "up", "--services-only", "--data", str(data), "--detach")
     return env
 

@@ -3,8 +3,10 @@
     python -m bench.ingest [--chunks 6000] [--tools DIR]
 
 Starts PostgreSQL and Valkey with the embedded stack and a load tool's stand-in for the embedding server
-(`upstream.py`), embeds one long text by the product's own pipeline, ledger on, and asks the same batches of the
-bare server. Prints one JSON line: texts/s of both, their ratio, the stages' seconds, and the peak memory.
+(`upstream.py`) on a core of its own, embeds one long text by the product's own pipeline, ledger on, and asks the same
+batches of the bare server. Prints one JSON line: texts/s of both, the ratio of the embedding stage and of all from its
+begin to the commit's end, the stages' seconds, CPU-milliseconds a text of each part, and the peak memory. CPU time
+bears a machine with other work on it; the rest does not.
 """
 
 import argparse
@@ -18,22 +20,26 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 
-from bench.gateway.__main__ import REPOSITORY, UPSTREAM_PORT, manage, prepare, services, upstream
+from bench.gateway.__main__ import REPOSITORY, UPSTREAM_PORT, cpu, manage, prepare, services, upstream
 
-BATCH_TEXTS, IN_FLIGHT = 32, 2
+BATCH_TEXTS, IN_FLIGHT = 32, 3
 """As in `retrieval.drafts`, which needs Django."""
 
 _FACTS = """
 import json
 from retrieval.models import Document
 row = Document.objects.get(name="long.txt")
+# The last progress is the commit's begin.
 print(json.dumps({"chunks": row.chunk_count, "status": row.status, "error": row.error_message,
     "read_s": (row.stage_at - row.queued_at).total_seconds(),
-    "embed_s": (row.ready_at - row.stage_at).total_seconds() if row.ready_at else None}))
+    "embed_s": (row.progressed_at - row.stage_at).total_seconds(),
+    "commit_s": (row.ready_at - row.progressed_at).total_seconds() if row.ready_at else None}))
 """
 
 
@@ -44,31 +50,49 @@ def main() -> None:
     data.chmod(0o755)
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        env = services(data)
-        processes.append(upstream(options, gap_ms=0))
+        env = services(data, core=0)
+        server = upstream(options, gap_ms=0)
+        processes.append(server)
+        os.sched_setaffinity(server.pid, {1 % (os.cpu_count() or 1)})
         prepare(env)
-        peak = ingest(env, text(data, options.chunks))
-        facts = json.loads(manage(env, "shell", "-v", "0", "-c", _FACTS).strip().splitlines()[-1])
-        if facts["status"] != "ready":
-            sys.exit(f"The text was not embedded: {facts['error']}")
-        bare = bare_rate(facts["chunks"])
-        rate = facts["chunks"] / facts["embed_s"]
-        figures = {
-            "chunks": facts["chunks"],
-            "texts_per_s": round(rate),
-            "bare_texts_per_s": round(bare),
-            "ratio": round(rate / bare, 2),
-            "read_and_chunk_s": round(facts["read_s"], 1),
-            "embed_and_commit_s": round(facts["embed_s"], 1),
-            "peak_rss_mb": round(peak / 1e6),
-            "load": round(os.getloadavg()[0], 1),
-        }
-        print(json.dumps(figures), flush=True)
+        print(json.dumps(measure(env, data, options.chunks, server.pid)), flush=True)
     finally:
         for process in processes:
             process.kill()
         manage({**os.environ, "TESSERA_DATA": str(data)}, "down", "--data", str(data), check=False)
         shutil.rmtree(data, ignore_errors=True)
+
+
+def measure(env: dict[str, str], data: Path, chunks: int, server: int) -> dict[str, float]:
+    """The figures of one run."""
+    written = json.loads((data / "env.json").read_text())
+    port = urlsplit(written["DATABASE_URL"]).port or 0
+    before = cpu(server, port)
+    # What a worker has done before its first long file: the short one has everything loaded.
+    (data / "warm.txt").write_text("A few words.")
+    peak, worker_s = ingest(env, data / "warm.txt", text(data, chunks))
+    spent = {part: seconds - before[part] for part, seconds in cpu(server, port).items()}
+    facts = json.loads(manage(env, "shell", "-v", "0", "-c", _FACTS).strip().splitlines()[-1])
+    if facts["status"] != "ready":
+        sys.exit(f"The text was not embedded: {facts['error']}")
+    count, bare = facts["chunks"], bare_rate(facts["chunks"])
+    embedding, whole = count / facts["embed_s"], count / (facts["embed_s"] + facts["commit_s"])
+    return {
+        "chunks": count,
+        "bare_texts_per_s": round(bare),
+        "embedding_texts_per_s": round(embedding),
+        "embedding_ratio": round(embedding / bare, 2),
+        "committed_texts_per_s": round(whole),
+        "committed_ratio": round(whole / bare, 2),
+        "read_and_chunk_s": round(facts["read_s"], 1),
+        "embed_s": round(facts["embed_s"], 1),
+        "commit_s": round(facts["commit_s"], 1),
+        "worker_cpu_ms": round(worker_s / count * 1e3, 2),
+        "postgres_cpu_ms": round(spent["postgres"] / count * 1e3, 2),
+        "server_cpu_ms": round(spent["web"] / count * 1e3, 2),
+        "peak_rss_mb": round(peak / 1e6),
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 def arguments() -> argparse.Namespace:
@@ -91,19 +115,21 @@ def text(folder: Path, chunks: int) -> Path:
     return path
 
 
-def ingest(env: dict[str, str], path: Path) -> int:
-    """Read, cut, embed and commit the file in a process of its own; its peak memory in bytes."""
+def ingest(env: dict[str, str], *paths: Path) -> tuple[int, float]:
+    """Read, cut, embed and commit files in a process of its own; its peak memory in bytes, its CPU seconds."""
     process = subprocess.Popen(
-        [sys.executable, "manage.py", "ingest", str(path), "--collection", "Bench"],
+        [sys.executable, "manage.py", "ingest", *map(str, paths), "--collection", "Bench"],
         cwd=REPOSITORY,
         env=env,
         stdout=subprocess.DEVNULL,
     )
-    watched, peak = psutil.Process(process.pid), 0
+    watched, peak, seconds = psutil.Process(process.pid), 0, 0.0
     while process.poll() is None:
-        peak = max(peak, watched.memory_info().rss)
+        with suppress(psutil.NoSuchProcess):
+            peak = max(peak, watched.memory_info().rss)
+            seconds = max(seconds, sum(watched.cpu_times()[:2]))
         time.sleep(0.1)
-    return peak
+    return peak, seconds
 
 
 def bare_rate(texts: int) -> float:
