@@ -43,7 +43,7 @@ class Facts(NamedTuple):
 
 PRIOR = (1.0, float(MESSAGE_OVERHEAD), float(REPLY_OVERHEAD), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Tokens for each of `Facts`, before anything is learned."""
-_STRENGTH = (2.0, 0.02, 0.02, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+_STRENGTH = (0.02, 0.0002, 0.0002, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01)
 """How firmly the prior is held, in pairs of the size of a fact's share of a prompt."""
 
 

@@ -29,8 +29,11 @@ def _texts(name: str) -> tuple[list[str], list[str]]:
     return documents, questions
 
 
-def prompts(n: int, *, seed: int = 7, documents: int = 4) -> list[tuple[Message, ...]]:
-    """`n` prompts: a system text, some earlier questions, up to `documents` passages with a question."""
+def prompts(n: int, *, seed: int = 7, documents: int = 4, longest: int = 10_000) -> list[tuple[Message, ...]]:
+    """`n` prompts: a system text, some earlier questions, up to `documents` passages with a question.
+
+    A passage has at most `longest` characters.
+    """
     chance = random.Random(seed)
     found = []
     for at in range(n):
@@ -38,9 +41,11 @@ def prompts(n: int, *, seed: int = 7, documents: int = 4) -> list[tuple[Message,
         messages = [Message("system", SYSTEM)]
         for _ in range(chance.randint(0, 2)):
             messages.append(Message("user", chance.choice(questions)))
-            messages.append(Message("assistant", chance.choice(texts)[: chance.randint(50, 600)]))
+            messages.append(
+                Message("assistant", chance.choice(texts)[: chance.randint(50, min(600, longest))])
+            )
         passages = [
-            f'<passage number="[{number}]">\n{text}\n</passage>'
+            f'<passage number="[{number}]">\n{text[:longest]}\n</passage>'
             for number, text in enumerate(chance.sample(texts, chance.randint(0, documents)), 1)
         ]
         messages.append(Message("user", "\n".join([*passages, "", chance.choice(questions)])))
