@@ -148,6 +148,7 @@ STREAM_PATHS: Mapping[str, Any] = {
                         time={"type": "object", "nullable": True},
                         limits=_array(_ANY),
                         verdict=_choice("ok", "capped", "refused"),
+                        reason={"type": "object", "nullable": True},
                     )
                 ),
                 "default": _REFUSED,

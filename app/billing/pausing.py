@@ -4,6 +4,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from app.billing.errors import SpendingPaused
 from app.billing.models import Pause
 from app.common.clock import now
 
@@ -16,6 +17,12 @@ def spending_pause(*, set_by: str, reason: str = "") -> None:
 def spending_resume(*, set_by: str, reason: str = "") -> None:
     """Lift the pause."""
     _turn(paused=False, set_by=set_by, reason=reason)
+
+
+def spending_refused() -> SpendingPaused | None:
+    """What a call that costs money is told while the pause is in force; None while there is none."""
+    last = Pause.objects.order_by("-id").first()
+    return SpendingPaused(last.reason) if last is not None and last.paused else None
 
 
 def spending_paused_since() -> datetime | None:

@@ -7,6 +7,8 @@ from uuid import UUID
 from django.conf import settings
 
 from app.billing.attempts import first_token_times
+from app.billing.errors import BudgetMissing, PriceMissing
+from app.billing.pausing import spending_refused
 from app.billing.pricing import dearest as dearest_tiers
 from app.billing.pricing import for_display, hold_amount
 from app.billing.selectors import limits_remaining, price_current
@@ -15,6 +17,7 @@ from app.chat.planning import payer_of, plan_of
 from app.chat.precount import Estimate
 from app.chat.types import Ask
 from app.common.cache import remembered
+from app.common.errors import AppError
 from app.common.money import money
 
 EXPECTED_OUTPUT_TOKENS = 200
@@ -24,6 +27,7 @@ def verdict_of(ask: Ask, estimate: Estimate) -> dict[str, Any]:
     """The body of `precount/` for a draft that was counted."""
     low, expected, high = _prices(ask, estimate)
     limits = limits_remaining(payer_of(ask), price_key=ask.targets[0].price_key)
+    barred = _barred(ask, high, limits)
     return {
         **estimate.public(),
         "model": ask.model,
@@ -36,8 +40,27 @@ def verdict_of(ask: Ask, estimate: Estimate) -> dict[str, Any]:
         "time": _time(ask.targets[0].deployment_id),
         "notices": [*(ask.route.notices if ask.route else ()), *estimate.notices],
         "limits": [limit.as_detail() for limit in limits],
-        "verdict": _verdict(estimate, _least(ask, estimate), high, limits),
+        "verdict": "refused" if barred else _verdict(estimate, _least(ask, estimate), high, limits),
+        "reason": None if barred is None else {"code": barred.name, "message": barred.message},
     }
+
+
+def _barred(ask: Ask, most: Decimal | None, limits: list[LimitState]) -> AppError | None:
+    """Why the reservation will be refused whatever a limit leaves, in its order; a price of 0 bars nothing."""
+    if most == 0:
+        return None
+    if (paused := spending_refused()) is not None:
+        return paused
+    money = any(limit.unit == "money" for limit in limits)
+    if most is None:
+        return PriceMissing(_unpriced(ask)) if money else None
+    return None if money or settings.ALLOW_UNLIMITED_SPEND else BudgetMissing()
+
+
+def _unpriced(ask: Ask) -> str:
+    """The price key of the first deployment without a known price."""
+    keys = [target.price_key for target in ask.targets]
+    return next((key for key in keys if _amount(key, ask.team_id, 1, 1) is None), keys[0])
 
 
 def _least(ask: Ask, estimate: Estimate) -> Decimal | None:

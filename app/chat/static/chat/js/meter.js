@@ -65,7 +65,7 @@ function drawLine(estimate) {
   line.className = "meter-line num";
   if (estimate.verdict === "refused") {
     line.classList.add("bad");
-    const words = refusal(tight, currency);
+    const words = estimate.reason?.message ?? refusal(tight, currency);
     line.replaceChildren(h("span", { title: words }, words));
     return;
   }
