@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.core.management import CommandError, call_command
+from pytest_django import Settings
 
 from app.accounts.selectors import Caller
-from app.billing.models import UsageAttempt
+from app.billing.models import Budget, UsageAttempt
+from app.billing.pausing import spending_pause, spending_resume
 from app.billing.services import price_set
 from app.billing.types import Rate
 from app.catalog.models import Backend, Deployment
 from app.catalog.services import backend_put, deployment_put, route_put
+from app.chat import asking
 from app.chat.asking import ask_draft, ask_with_messages, models_for
 from app.chat.models import Conversation, Turn
 from app.chat.planning import fitted
@@ -239,6 +242,37 @@ def test_the_precount_says_who_answers_instead(models: Any, caller: Caller) -> N
     )  # fmt: skip
     shown = verdict_of(*fitted(draft))
     assert (shown["model"], shown["notices"][0]["code"]) == ("middle", "model_successor")
+
+
+def test_the_precount_says_what_bars_a_call_besides_its_limits(
+    models: Any, caller: Caller, settings: Settings
+) -> None:
+    settings.ALLOW_UNLIMITED_SPEND = False
+
+    def shown(name: str) -> tuple[str, str | None]:
+        draft = ask_draft(
+            caller=caller, conversation_id=None, team_id=None, turn_id=uuid7(), request_id="", text="Hello",
+            model=name, collections=None,
+        )  # fmt: skip
+        answer = verdict_of(*fitted(draft))
+        return answer["verdict"], (answer["reason"] or {}).get("code")
+
+    assert shown("middle") == ("ok", None)
+    spending_pause(set_by="tests", reason="audit")
+    assert shown("middle") == ("refused", "paused")
+    spending_resume(set_by="tests")
+    limits = Budget.objects.filter(active=True)
+    standing = list(limits.values_list("id", flat=True))
+    limits.update(active=False)
+    assert shown("middle") == ("refused", "budget_exhausted")
+    settings.ALLOW_UNLIMITED_SPEND = True
+    assert shown("middle") == ("ok", None)
+    Budget.objects.filter(id__in=standing).update(active=True)
+    Deployment.objects.filter(public_name="middle").update(price_key="unknown")
+    memories_forget()
+    asking._cached_targets.forget()  # type: ignore[attr-defined]
+    asking._cached_named.forget()  # type: ignore[attr-defined]
+    assert shown("middle") == ("refused", "price_missing")
 
 
 def turned(gather: Callable[..., Ask], name: str, *scripts: Script, at: str) -> Taken:
