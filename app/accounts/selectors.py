@@ -135,6 +135,11 @@ def owned_teams(user: User) -> list[UUID] | None:
     return [team for team, role in _roles(user.id) if role == Role.OWNER]
 
 
+def principal_of(caller: Caller) -> str:
+    """Who made a row, as retrieval knows people and teams."""
+    return f"user:{caller.user_id}" if caller.user_id else f"team:{caller.default_team_id}"
+
+
 def viewer_of(caller: Caller) -> Viewer:
     """The caller as retrieval sees one: team grants to write and to manage count where the role allows it."""
     person = {f"user:{caller.user_id}"} if caller.user_id else set()

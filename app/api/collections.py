@@ -7,8 +7,7 @@ from uuid import UUID
 from django.db.models import Count, prefetch_related_objects
 
 from app.accounts.models import Team
-from app.accounts.selectors import Caller, team_of, viewer_of
-from app.api.documents import principal_of
+from app.accounts.selectors import Caller, principal_of, team_of, viewer_of
 from retrieval.models import Collection, Document
 from retrieval.previews import chunking_shown
 from retrieval.services import collection_create

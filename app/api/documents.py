@@ -11,7 +11,6 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 from rest_framework.request import Request
 
-from app.accounts.selectors import Caller
 from app.celery import app as celery
 from app.common.errors import InvalidInput, TooLarge
 from app.common.queues import queues_served
@@ -41,11 +40,6 @@ BROKER_AWAY: Mapping[str, str] = {
     "part": "broker",
     "message": "The broker (Valkey) does not answer. The file is kept and queued; it is read when the broker is back.",
 }
-
-
-def principal_of(caller: Caller) -> str:
-    """Who made a row, as retrieval knows people and teams."""
-    return f"user:{caller.user_id}" if caller.user_id else f"team:{caller.default_team_id}"
 
 
 def uploaded(request: Request) -> tuple[str, BinaryIO]:

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 from django.core import mail
+from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
 from app.billing.errors import BudgetExhausted
@@ -12,6 +13,7 @@ from app.billing.models import Budget
 from app.billing.services import budget_set, price_set, reservation_hold
 from app.billing.types import Hold, Payer, Rate
 from app.common.models import uuid7
+from retrieval.models import Document
 from tests.factories import collection_make, key_make, user_make
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("originals_dir")]
@@ -172,3 +174,14 @@ def test_an_upload_beyond_what_may_be_stored_is_refused_by_how_much(
 def test_a_key_stores_nothing_of_its_own(api_key):
     with pytest.raises(Exception, match="not to a key"):
         budget_set(scope="key", unit="bytes", limit=Decimal(1), period="lifetime", key_id=api_key.row.id)
+
+
+def test_files_put_in_by_command_are_limited_like_uploads(user, team, tmp_path):
+    collection_make(user=user, team=team, name="shelf")
+    budget_set(scope="team", unit="bytes", limit=10, period="lifetime", team_id=team.id)
+    (tmp_path / "a.txt").write_bytes(b"x" * 11)
+    told = io.StringIO()
+    with pytest.raises(CommandError, match="1 file could not be read"):
+        call_command("ingest", str(tmp_path / "a.txt"), collection="shelf", email=user.email, stderr=told)
+    assert "1 bytes more than there is room for" in told.getvalue()
+    assert not Document.objects.exists()

@@ -14,9 +14,9 @@ from app.accounts.selectors import ALL_SCOPES, team_of, teams_of, user_of
 from app.api.authentication import caller_of
 from app.api.paging import listed, whole
 from app.api.serializers import MoneyField, TeamRefSerializer, given, refusals
-from app.api.storage import stored_limits
 from app.billing.selectors import limits_remaining
 from app.billing.types import LimitState, Payer
+from app.billing.uploads import stored_limits
 from app.chat.asking import models_for
 from app.chat.selectors import model_cards
 

@@ -9,10 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from app.accounts.selectors import viewer_of
+from app.accounts.selectors import principal_of, viewer_of
 from app.api.authentication import caller_of
 from app.api.collections import collection_make, collections_shown
-from app.api.documents import RECEIPT_HEADER, principal_of
+from app.api.documents import RECEIPT_HEADER
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page, whole
 from app.api.serializers import ChunkingSerializer, TeamRefSerializer, body, refusals

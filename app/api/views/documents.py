@@ -11,20 +11,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from app.accounts.selectors import viewer_of
+from app.accounts.selectors import principal_of, viewer_of
 from app.api.authentication import caller_of
 from app.api.documents import (
     RECEIPT_HEADER,
     document_enqueue,
     documents_shown,
-    principal_of,
     upload_check,
     uploaded,
 )
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page
 from app.api.serializers import given, refusals
-from app.api.storage import upload_admit
+from app.billing.uploads import upload_admit
 from retrieval.models import Document, Status
 from retrieval.removal import document_remove
 from retrieval.selectors import (

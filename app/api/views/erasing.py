@@ -9,9 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from app.accounts.selectors import viewer_of
+from app.accounts.selectors import principal_of, viewer_of
 from app.api.authentication import caller_of
-from app.api.documents import principal_of
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.serializers import refusals
 from app.chat.erasing import collection_erase, document_erase, removed_erase

@@ -4,8 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.db import transaction
 
-from app.accounts.selectors import caller_by_user
+from app.accounts.selectors import Caller, caller_by_user, principal_of
+from app.billing.uploads import upload_admit
+from app.common.errors import LimitReached
 from app.common.told import ToldCommand
 from app.ops.told import person_named
 from retrieval.errors import RetrievalError
@@ -30,31 +33,31 @@ class Command(ToldCommand):
     def act(self, **options: Any) -> None:
         user = person_named(options["email"], to="upload")
         caller = caller_by_user(user)
-        principal = f"user:{user.id}"
         try:
             collection = collection_named(Viewer(caller.principals), options["collection"])
         except RetrievalError:
             collection = collection_create(
-                name=options["collection"], team_id=caller.default_team_id, created_by=principal
+                name=options["collection"], team_id=caller.default_team_id, created_by=principal_of(caller)
             )
-        failed = sum(not self._one(collection, path, principal) for path in _files(options["paths"]))
+        failed = sum(not self._one(collection, path, caller) for path in _files(options["paths"]))
         if failed:
             raise CommandError(
                 f"{failed} {'file' if failed == 1 else 'files'} could not be read; the reasons stand above."
             )
 
-    def _one(self, collection: Collection, path: Path, principal: str) -> bool:
+    def _one(self, collection: Collection, path: Path, caller: Caller) -> bool:
         try:
-            with path.open("rb") as content:
+            with path.open("rb") as content, transaction.atomic():
+                upload_admit(caller=caller, collection=collection, content=content)
                 document, created = document_create(
-                    collection=collection, name=path.name, content=content, created_by=principal
+                    collection=collection, name=path.name, content=content, created_by=principal_of(caller)
                 )
             if created or document.status != "ready":
                 document_ingest(document.id)
         except FileNotFoundError:
             self.stderr.write(f"failed  {path}: There is no such file.")
             return False
-        except (OSError, RetrievalError) as exc:
+        except (OSError, RetrievalError, LimitReached) as exc:
             self.stderr.write(f"failed  {path.name}: {getattr(exc, 'message', exc)}")
             return False
         document = Document.objects.get(id=document.id)

@@ -8,8 +8,7 @@ from uuid import UUID
 from django.db.models import Sum
 from django.db.models.functions import Coalesce
 
-from app.accounts.selectors import Caller, account_of
-from app.api.documents import principal_of
+from app.accounts.selectors import Caller, account_of, principal_of
 from app.billing.errors import BudgetExhausted
 from app.billing.storing import Stored, storage_admit, storage_limits
 from app.billing.types import LimitState, Payer
