@@ -6,11 +6,12 @@ with `reserve`, calls are made through the `Admission` it returns, and `Admissio
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
 from app.billing import services as billing
+from app.billing.errors import ReservationMissing
 from app.billing.types import Attempt, Held, Hold, Settled, Settlement
 from app.catalog.selectors import Target
 from app.common.aio import finished
@@ -170,12 +171,22 @@ class Admission:
 
         `then` writes down what came of the call, in the same visit to the database; it must be safe to repeat.
         """
-        if self._settled is None:
-            await finished(self._book(then))
+        try:
+            if self._settled is None:
+                await finished(self._book(then))
+        finally:
+            # Also when it cannot be booked, or nobody waits for it: a place that nobody frees is renewed for ever.
+            if self.ticket is not None:
+                await finished(self.ticket.finish(self._used()))
         assert self._settled is not None
-        if self.ticket is not None:
-            await finished(self.ticket.finish(self._settled.input_tokens + self._settled.output_tokens))
         return self._settled
+
+    def _used(self) -> int:
+        """Tokens as rate limits count them: booked, or by our attempts while nothing is."""
+        if self._settled is not None:
+            return self._settled.input_tokens + self._settled.output_tokens
+        own = [a for a in self.attempts if a.billed and a.kind in {None, self.plan.kind}]
+        return sum(a.buckets.input_total + a.buckets.output_total for a in own)
 
     async def _book(self, then: Callable[[Settled], None] | None) -> None:
         settlement = Settlement(
@@ -198,11 +209,21 @@ async def reserve(
     ticket = await _ticket(plan, counted) if plan.rated else None
     held: Held | None = None
     try:
-        held = await run_db(opening or partial(reservation_open, plan))
+        held = await finished(run_db(opening or partial(reservation_open, plan)))
         return Admission(plan, held, ticket)
+    except asyncio.CancelledError:
+        # Nobody is left to end what was held meanwhile.
+        with suppress(PartFailed):
+            await finished(run_db(_unheld, plan))
+        raise
     finally:
         if held is None and ticket is not None:
             await finished(ticket.give_back())
+
+
+def _unheld(plan: CallPlan) -> None:
+    with suppress(ReservationMissing):
+        billing.reservation_release(reservation_id=plan.reservation_id)
 
 
 async def _ticket(plan: CallPlan, counted: Callable[[Sequence[Stand]], None] | None) -> Ticket | None:
