@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from app.billing.checks import check_limit
 from app.billing.models import BudgetWindow, LimitRequest
@@ -75,11 +75,7 @@ def limit_request_grant(
         if granted is None:
             raise InvalidInput("Say by how much to raise the limit.", detail={"field": "amount"})
         _check(granted, row.window)
-        if ceiling is not None and row.window.limit_snapshot + granted > ceiling:
-            raise NotAllowed(
-                "An administrator granted this team no more; only an administrator can raise it further."
-            )
-        window_raise(window_id=row.window_id, amount=granted)
+        window_raise(window_id=row.window_id, amount=granted, ceiling=ceiling)
         return _decided(row, State.GRANTED, decided_by, granted, answer)
 
 
@@ -89,11 +85,23 @@ def limit_request_decline(*, request: LimitRequest, decided_by: str, answer: str
         return _decided(_open(request), State.DECLINED, decided_by, None, answer)
 
 
-def window_raise(*, window_id: UUID, amount: Decimal) -> None:
-    """Add to one window, in force with the next hold. Errors: Conflict when the sum is no limit any more."""
-    changed = BudgetWindow.objects.filter(
-        id=window_id, ends_at__gt=now(), limit_snapshot__lt=10**13 - amount
-    ).update(limit_snapshot=F("limit_snapshot") + amount, raised=F("raised") + amount)
+def window_raise(*, window_id: UUID, amount: Decimal, ceiling: Decimal | None = None) -> None:
+    """Add to one window, in force with the next hold.
+
+    Errors: NotAllowed beyond the ceiling; Conflict when the sum is no limit any more.
+    """
+    window = BudgetWindow.objects.filter(id=window_id)
+    # In the statement itself: two raises at once would both have seen room.
+    fits = Q(limit_snapshot__lt=10**13 - amount)
+    if ceiling is not None:
+        fits &= Q(limit_snapshot__lte=ceiling - amount)
+    changed = window.filter(fits, ends_at__gt=now()).update(
+        limit_snapshot=F("limit_snapshot") + amount, raised=F("raised") + amount
+    )
+    if not changed and ceiling is not None and window.filter(limit_snapshot__gt=ceiling - amount).exists():
+        raise NotAllowed(
+            "An administrator granted this team no more; only an administrator can raise it further."
+        )
     if not changed:
         raise Conflict("This period is over, or the limit would be beyond all counting.")
 

@@ -1,11 +1,15 @@
 """The switch that pauses what costs money, and raises that end with their window."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from threading import Event
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connection, transaction
 from django.db.models import F
 
 from app.billing.errors import BudgetExhausted, SpendingPaused
@@ -15,7 +19,7 @@ from app.billing.raising import limit_request_create, limit_request_decline, lim
 from app.billing.services import budget_set, price_set, reservation_hold, reservation_settle
 from app.billing.types import Payer, Rate
 from app.common.clock import now
-from app.common.errors import Conflict, InvalidInput, NotFound
+from app.common.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from app.common.models import uuid7
 from tests.integration.billing.conftest import MODEL, MakeHold, limit_of, used
 
@@ -160,3 +164,44 @@ def test_a_stored_unit_has_no_period_and_no_model(payer: Payer, hold: MakeHold, 
     # What is stored is no matter of a call.
     budget_set(scope="team", unit="bytes", limit=0, period="lifetime", team_id=payer.team_id)
     assert reservation_hold(hold=hold()).state == "held"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_grants_at_once_stay_below_what_an_administrator_gave(full: UUID, payer: Payer) -> None:
+    """Each reads the limit before the other has raised it."""
+    others = [replace(payer, account_id=uuid7()) for _ in range(2)]
+    asked = [limit_request_create(window_id=full, payer=other, amount=D(3)) for other in others]
+    read, waiting = Event(), Event()
+
+    def second() -> object:
+        try:
+            read.wait(timeout=30)
+            waiting.set()
+            return limit_request_grant(request=asked[1], amount=None, decided_by=STAFF, ceiling=D(5))
+        except NotAllowed as exc:
+            return exc
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(second)
+        with transaction.atomic():
+            limit_request_grant(request=asked[0], amount=None, decided_by=STAFF, ceiling=D(5))
+            read.set()
+            waiting.wait(timeout=30)
+            blocked_wait()
+        assert isinstance(later.result(timeout=30), NotAllowed)
+    assert limit_of(payer, "team", "requests").limit == 4
+
+
+def blocked_wait() -> None:
+    """Until another connection waits for a lock of ours."""
+    with connection.cursor() as cursor:
+        for _ in range(600):
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+            )
+            if cursor.fetchone()[0]:
+                return
+            cursor.execute("SELECT pg_sleep(0.05)")
+    pytest.fail("Nobody waited.")
