@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from hashlib import sha256
 from uuid import UUID
 
 from django.conf import settings
@@ -53,7 +54,7 @@ def entry_adjust(  # noqa: PLR0913 - one keyword for each fact
             "estimated": estimated,
             "reason": reason,
             "actor": actor,
-            "dedupe_key": dedupe_key[:190],
+            "dedupe_key": _short(dedupe_key),
         },
     )
     if "same" in answer:
@@ -67,6 +68,12 @@ def entry_adjust(  # noqa: PLR0913 - one keyword for each fact
     )
 
 
+def _short(key: str) -> str:
+    """A key that leaves room for what an entry that takes this one back adds to it; two long ones stay two."""
+    return key if len(key) <= _KEY_LONGEST else sha256(key.encode()).hexdigest()
+
+
+_KEY_LONGEST = 180
 _REFUSALS = {"missing": EntryMissing, "reversed": EntryReplaced, "conflict": AdjustmentConflict}
 
 

@@ -81,8 +81,8 @@ BEGIN
   FROM billing_reservationline l WHERE l.reservation_id = r.id AND l.price_key IN ('', e.price_key);
   UPDATE billing_reservation SET price = coalesce(price, 0) + v_price,
     cost = CASE WHEN x.cost IS NULL THEN cost ELSE coalesce(cost, 0) + x.cost END, late = true,
-    input_tokens = input_tokens + CASE WHEN v_tokens <> 0 THEN v_in ELSE 0 END,
-    output_tokens = output_tokens + CASE WHEN v_tokens <> 0 THEN v_out ELSE 0 END
+    input_tokens = input_tokens + CASE WHEN a.kind = r.kind AND a.billed THEN v_in ELSE 0 END,
+    output_tokens = output_tokens + CASE WHEN a.kind = r.kind AND a.billed THEN v_out ELSE 0 END
   WHERE id = r.id;
   RETURN jsonb_build_object('id', v_id, 'attempt', a.number, 'kind', 'adjust', 'price', v_price::text, 'cost', x.cost::text);
 END $$;

@@ -221,3 +221,27 @@ def test_calls_of_a_server_paid_by_the_hour_are_no_cost_of_their_own(hold: MakeH
     elsewhere = book(hold(deployment_id=uuid7(), effective_at=start))
     assert [e.cost for e in (before, after, elsewhere)] == [D("0.002"), None, D("0.002")]
     assert after.price == D("0.002")
+
+
+def test_truth_that_only_moves_tokens_between_input_and_output_is_on_the_call(
+    roomy: UUID, hold: MakeHold
+) -> None:
+    entry = book(hold())
+    adjust(entry, buckets=Buckets(input=1005, output=495))
+    row = Reservation.objects.get(id=entry.reservation_id)
+    assert (row.input_tokens, row.output_tokens) == (1005, 495)
+
+
+def test_an_estimate_adjusted_under_a_long_key_still_gives_way_to_the_truth(
+    roomy: UUID, hold: MakeHold
+) -> None:
+    """The entry that takes the adjustment back has a key that is longer still."""
+    item = hold()
+    reservation_hold(hold=item)
+    reservation_settle(reservation_id=item.reservation_id, attempts=[used()], by_sweeper=True)
+    entry = LedgerEntry.objects.get(reservation_id=item.reservation_id)
+    for key in ("k" * 300 + "a", "k" * 300 + "b"):
+        assert adjust(entry, key=key, buckets=Buckets(input=1200 + ord(key[-1]))) is not None
+    settled = reservation_settle(reservation_id=item.reservation_id, attempts=[used(10, 5)])
+    assert settled.price == D("0.00002")
+    assert ledger_verify().differences == ()
