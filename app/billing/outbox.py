@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, connection
 from django.db.models import F, Q
 
@@ -128,7 +129,11 @@ def outbox_send(*, batches: int = 20) -> int:
     for webhook in Webhook.objects.filter(waiting, open=True).order_by("id"):
         for _ in range(batches):
             claimed = _claim(webhook.id)
-            told = _tell(webhook, claimed)
+            try:
+                told = _tell(webhook, claimed)
+            except ImproperlyConfigured as exc:
+                # Its secret cannot be read now: the other webhooks are told all the same.
+                told = [_Told(delivery, None, str(exc)) for delivery in claimed]
             taken += _note(webhook, told)
             if len(claimed) < BATCH or not all(t.taken for t in told):
                 break

@@ -322,3 +322,16 @@ def test_the_command_shows_the_secret_once(receiver: Receiver) -> None:
         call_command("webhook_add", receiver.url, team="Sales")
     with pytest.raises(CommandError, match="plain http"):
         call_command("webhook_add", "http://elsewhere.example/")
+
+
+def test_a_webhook_whose_secret_cannot_be_read_holds_up_no_other(
+    receiver: Receiver, hook: tuple[Webhook, str], hold: MakeHold
+) -> None:
+    Webhook.objects.filter(id=hook[0].id).update(secret="from another installation")
+    other, _ = webhook_add(name="other", url=f"{receiver.url}/other")
+    book(hold)
+    assert outbox_send() == 1
+    hook[0].refresh_from_db()
+    assert hook[0].failures == 1
+    assert not Delivery.objects.filter(webhook=other).exists()
+    assert "FIELD_KEYS" in Delivery.objects.get(webhook=hook[0]).last_error
