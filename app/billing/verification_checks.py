@@ -97,6 +97,63 @@ CHECKS = {
         FROM billing_usageattempt a LEFT JOIN billing_ledgerentry e ON e.attempt_id = a.id AND e.kind = 'charge'
         WHERE a.billed AND (a.quantities <> '{}' OR a.outcome = 'completed')
         GROUP BY a.id HAVING count(e.id) <> 1""",
+    "entry = who its hold says pays, and when": """
+        SELECT 'ledger entry ' || e.id, concat_ws(' ', e.team_id, e.account_id, e.key_id, e.currency, e.effective_at),
+          concat_ws(' ', r.team_id, r.account_id, r.key_id, r.currency, r.effective_at)
+        FROM billing_ledgerentry e JOIN billing_reservation r ON r.id = e.reservation_id
+        WHERE (e.team_id, e.account_id, e.key_id, e.currency, e.effective_at)
+          IS DISTINCT FROM (r.team_id, r.account_id, r.key_id, r.currency, r.effective_at)""",
+    "charge = what its attempt used": """
+        SELECT 'ledger entry ' || e.id, concat_ws(' ', e.input_tokens, e.output_tokens, l.used),
+          concat_ws(' ', a.input_tokens, a.output_tokens, a.quantities)
+        FROM billing_ledgerentry e JOIN billing_usageattempt a ON a.id = e.attempt_id
+        CROSS JOIN (VALUES ('price'), ('cost')) AS s(side)
+        CROSS JOIN LATERAL (
+          SELECT coalesce(jsonb_object_agg(c.component, c.quantity), '{}') AS used FROM (
+            SELECT component, sum(quantity) AS quantity FROM billing_ledgerline
+            WHERE entry_id = e.id AND side = s.side AND component <> 'request' GROUP BY component) c
+        ) l
+        WHERE e.kind = 'charge' AND CASE s.side WHEN 'price' THEN a.billed ELSE e.cost_version_id IS NOT NULL END
+          AND (e.input_tokens, e.output_tokens, l.used)
+            IS DISTINCT FROM (a.input_tokens, a.output_tokens, a.quantities)""",
+    "an amount is missing only where the price is": """
+        SELECT 'ledger line ' || l.id, 'missing', c.price
+        FROM billing_ledgerline l JOIN billing_ledgerentry e ON e.id = l.entry_id
+        JOIN billing_pricecomponent c ON c.component = l.component AND c.min_prompt_tokens = 0
+          AND c.version_id = CASE l.side WHEN 'price' THEN e.price_version_id ELSE e.cost_version_id END
+        WHERE l.unit_price IS NULL
+        UNION ALL
+        SELECT 'ledger entry ' || e.id, NULL, NULL
+        FROM billing_ledgerentry e WHERE e.price_missing <> EXISTS (
+          SELECT 1 FROM billing_ledgerline l WHERE l.entry_id = e.id AND l.side = 'price' AND l.amount IS NULL)""",
+    "a turn that was admitted counts once": """
+        SELECT 'reservation ' || r.id || ' in window ' || l.window_id, l.spent, x.own
+        FROM (
+          SELECT reservation_id, window_id, sum(spent) AS spent FROM billing_reservationline
+          WHERE unit = 'requests' GROUP BY reservation_id, window_id
+        ) l
+        JOIN billing_reservation r ON r.id = l.reservation_id
+        CROSS JOIN LATERAL (
+          SELECT count(*) FROM billing_ledgerentry e JOIN billing_usageattempt a ON a.id = e.attempt_id
+          WHERE e.reservation_id = r.id AND a.billed AND a.kind = r.kind
+        ) AS x(own)
+        WHERE l.spent NOT IN (0, 1) OR (l.spent = 1 AND r.state IN ('held', 'released'))
+          OR (l.spent = 0 AND x.own > 0 AND NOT r.late)""",
+    "limit of a window = its budget's and what was added": """
+        SELECT 'window ' || w.id, w.limit_snapshot, b."limit" + w.raised
+        FROM billing_budgetwindow w JOIN billing_budget b ON b.id = w.budget_id
+        WHERE w.ends_at > now() AND b.scope <> 'prepaid' AND w.limit_snapshot <> b."limit" + w.raised""",
+    "what a hold assumes = the dearest of its price": """
+        SELECT 'price version ' || v.id, v.dearest, t.tiers
+        FROM billing_priceversion v
+        CROSS JOIN LATERAL (SELECT coalesce(billing_tiers(v.id, 1), '[]') AS tiers) t
+        CROSS JOIN LATERAL (
+          SELECT array_agg(row_to_json(x)::jsonb ORDER BY x."from") AS said FROM jsonb_to_recordset(v.dearest)
+            AS x("from" bigint, upto bigint, "in" numeric, "out" numeric, fee numeric)) AS s
+        CROSS JOIN LATERAL (
+          SELECT array_agg(row_to_json(x)::jsonb ORDER BY x."from") AS meant FROM jsonb_to_recordset(t.tiers)
+            AS x("from" bigint, upto bigint, "in" numeric, "out" numeric, fee numeric)) AS m
+        WHERE v.side = 'price' AND s.said IS DISTINCT FROM m.meant""",
     "holds end in time": """
         SELECT 'reservation ' || id, 'held', 'overdue since ' || expires_at
         FROM billing_reservation WHERE state = 'held' AND expires_at < now() - interval '10 minutes'""",

@@ -19,7 +19,7 @@ from app.billing.credit import credit_grant
 from app.billing.models import Delivery, LedgerEntry
 from app.billing.outbox import webhook_add
 from app.billing.reconciling import servers_reconcile
-from app.billing.services import reservation_hold, reservation_settle
+from app.billing.services import budget_set, reservation_hold, reservation_settle
 from app.billing.statements import statements_draft, statements_issue_due
 from app.billing.types import Payer
 from app.billing.verification import ledger_verify
@@ -54,6 +54,7 @@ def tampered(statement: str, *parameters: object) -> set[str]:
             "statement",
             "statementline",
             "statemententry",
+            "priceversion",
         ):
             cursor.execute(f"ALTER TABLE billing_{table} DISABLE TRIGGER USER")
         cursor.execute(statement, parameters)
@@ -81,12 +82,34 @@ TAMPERING = [
     ),
     ("DELETE FROM billing_statemententry", "issued statement = sum of its entries and of its lines"),
     ("UPDATE billing_statement SET number = 2", "statements are numbered without gaps"),
+    ("UPDATE billing_ledgerentry SET team_id = gen_random_uuid()", "entry = who its hold says pays, and when"),
+    ("UPDATE billing_ledgerentry SET account_id = NULL", "entry = who its hold says pays, and when"),
+    ("UPDATE billing_ledgerentry SET currency = 'USD'", "entry = who its hold says pays, and when"),
+    (
+        "UPDATE billing_ledgerentry SET effective_at = effective_at - interval '40 days'",
+        "entry = who its hold says pays, and when",
+    ),
+    ("UPDATE billing_ledgerentry SET input_tokens = input_tokens + 1", "charge = what its attempt used"),
+    ("UPDATE billing_usageattempt SET quantities = '{\"input\": 5}'", "charge = what its attempt used"),
+    (
+        "UPDATE billing_ledgerline SET component = 'cache_read' WHERE component = 'input'",
+        "charge = what its attempt used",
+    ),
+    ("UPDATE billing_ledgerline SET unit_price = NULL, amount = NULL", "an amount is missing only where the price is"),
+    ("UPDATE billing_ledgerentry SET price_missing = true", "an amount is missing only where the price is"),
+    (
+        "UPDATE billing_budgetwindow SET limit_snapshot = limit_snapshot + 1",
+        "limit of a window = its budget's and what was added",
+    ),
+    ("UPDATE billing_reservationline SET spent = 0 WHERE unit = 'requests'", "a turn that was admitted counts once"),
+    ("UPDATE billing_priceversion SET dearest = '[]'", "what a hold assumes = the dearest of its price"),
     ("UPDATE billing_delivery SET entry_id = gen_random_uuid()", "nobody is told of an entry that is not there"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("statement", "check"), TAMPERING)
 def test_what_was_tampered_with_is_found(hold: MakeHold, statement: str, check: str) -> None:
+    budget_set(scope="installation", unit="requests", limit=100, period="month")
     book(hold, at(1), given=4_000_000, generated=1000)
     statements_draft(at=at(3))
     statements_issue_due(at=at(3))
