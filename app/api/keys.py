@@ -36,6 +36,8 @@ def key_issue(  # noqa: PLR0913 - one keyword for each field of the route
     A personal key needs a role that may spend, a key of the team or a cost centre an admin.
     Errors: NotFound, NotAllowed, InvalidInput.
     """
+    if _limited(caller):
+        raise NotAllowed("This key has a limit of its own, so it makes no others. Sign in to make one.")
     payer = team_of(caller, team)
     if kind == "team" or cost_centre:
         caller.require_manager(payer.id)
@@ -65,11 +67,20 @@ def key_change(*, caller: Caller, key: ApiKey, **changes: Any) -> ApiKey:
     if "cost_centre" in changes:
         caller.require_manager(key.team_id)
     budget = changes.get("budget")
+    if changes.keys() & {"budget", "expires_at"} and (caller.key_id == key.id or _limited(caller)):
+        raise NotAllowed("A key changes no limit that it is under, and not its own end. Sign in to do that.")
     if "budget" in changes:
         changes["budget"] = _replacing(key, budget)
     row = key_update(key=key, changes=changes)
     _enforce(row, budget)
     return row
+
+
+def _limited(caller: Caller) -> bool:
+    """Whether the caller is a key with a limit: what it gave another key, it could spend beyond that."""
+    return (
+        caller.key_id is not None and ApiKey.objects.filter(id=caller.key_id, budget__isnull=False).exists()
+    )
 
 
 def _within(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -164,3 +164,24 @@ def test_an_admin_names_the_cost_centre_of_a_key(client_for, team, role, status)
     answer = client.patch(f"{KEYS}{made['id']}/", {"cost_centre": "4712"}, format="json")
     assert answer.status_code == status
     assert client.get(f"{KEYS}{made['id']}/").json()["cost_centre"] == ("4712" if status == 200 else "")
+
+
+@pytest.mark.parametrize("kind", ["personal", "team"])
+def test_a_key_with_a_limit_neither_lifts_it_nor_makes_keys_without(client_for, api_key, team, kind):
+    """Whoever holds the key would otherwise spend without the limit it was given."""
+    limit = {"unit": "tokens", "limit": "500", "period": "day"}
+    made = _make(client_for(api_key), kind=kind, budget=limit).json()
+    client = client_for(made["key"])
+    lifted = {"budget": limit | {"limit": "9000"}}
+    assert client.patch(f"{KEYS}{made['id']}/", lifted, format="json").status_code == 403
+    assert _make(client, kind="personal").status_code == 403
+    payer = Payer(team_id=team.id, key_id=ApiKey.objects.get(id=made["id"]).id)
+    assert [x.limit for x in limits_remaining(payer) if x.scope == "key"] == [500]
+    assert ApiKey.objects.filter(name="laptop").count() == 1
+
+
+def test_a_key_does_not_put_off_its_own_end(client_for, api_key):
+    ends = (now() + timedelta(days=1)).isoformat()
+    made = _make(client_for(api_key), expires_at=ends).json()
+    answer = client_for(made["key"]).patch(f"{KEYS}{made['id']}/", {"expires_at": None}, format="json")
+    assert answer.status_code == 403
