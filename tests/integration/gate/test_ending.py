@@ -13,8 +13,8 @@ from django.db import DataError
 from pytest_django import Settings
 
 from app.billing.models import Reservation
-from app.billing.rate_limits import rate_limit_set
 from app.billing.prices import price_set
+from app.billing.rate_limits import rate_limit_set
 from app.billing.types import Attempt, Buckets, Held, Payer
 from app.common.db import run_db
 from app.common.models import uuid7
