@@ -19,7 +19,7 @@ from app.gate import rates
 from app.gate.rates import Stand, Ticket, TooFast
 from app.gate.types import CallPlan
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 T = TypeVar("T")
 
 
