@@ -237,7 +237,7 @@ def test_calls_that_bypassed_us_are_named_by_their_time(hold: MakeHold, deployme
     server.says((0, 0), (1000, 500), (1000, 500), (1077, 533), (1077, 533))
     server.called(hold, 8, 1000, 500)
     found = server.verdict()
-    assert found.verdict == "bypassed" and "without passing through here" in found.sentence()
+    assert found.verdict == "bypassed" and "without passing here" in found.sentence()
     (moment,) = found.moments
     assert (moment.tokens.input, moment.tokens.output) == (77, 33)
     assert moment.from_ == server.start + timedelta(seconds=20)

@@ -87,7 +87,7 @@ def test_a_queue_without_a_worker_is_named() -> None:
     idle = Celery("tests", broker=django_settings.REDIS_URL)
     found = {check.name: check for check in checks.queues(idle)}
     assert "celery -A app.celery worker -Q ingest" in failure(found["queue ingest"])
-    assert set(found) == {"queue default", "queue ingest"}
+    assert set(found) == {"queue default", "queue ingest", "queue ingest.small"}
 
 
 def test_an_evicting_broker_is_named() -> None:
