@@ -228,7 +228,7 @@ RETRIEVAL_RUN_DB = "app.common.db.run_db"
 RETRIEVAL_RERANKER = ""
 RETRIEVAL_SEAL = "app.common.crypto.encrypt"
 RETRIEVAL_UNSEAL = "app.common.crypto.decrypt"
-RETRIEVAL_ADMIT = "app.api.storage.fetched_admit"
+RETRIEVAL_ADMIT = "app.billing.uploads.fetched_admit"
 # Hosts whose pages may be read though they are private: everybody who may upload can read them then.
 FETCH_ALLOW = env.words("FETCH_ALLOW")
 
