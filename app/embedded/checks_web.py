@@ -100,6 +100,8 @@ def production_settings() -> Iterable[Check]:
 
 def smtp() -> Check:
     """Whether mail can be sent."""
+    if not settings.EMAIL_HOST:
+        return failed("mail", "No mail is sent, alerts and requests included: set EMAIL_HOST and EMAIL_PORT.")
     link = get_connection(fail_silently=False)
     place = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     try:

@@ -75,7 +75,7 @@ def collection_with(person: Person, name: str, file: Path) -> str:
     page.locator("#files").set_input_files(file)
     row = page.locator("li.document", has_text=file.name)
     expect(row).to_have_attribute("data-status", "ready")
-    expect(row.get_by_text("pages")).to_be_visible()
+    expect(row.get_by_text("· added")).to_be_visible()
     return parse_qs(urlsplit(page.url).query)["collection"][0]
 
 

@@ -15,8 +15,7 @@ from app.catalog.selectors import Target, targets
 from app.chat.models import Turn
 from app.common.errors import AppError, PartFailed
 from app.common.models import uuid7
-from app.gate import health
-from app.gate import services as gate
+from app.gate import health, retrying
 from app.gate.clients import client_close
 from app.gate.embedding import embed, embed_plain, embedding_target
 from app.gate.health import ServerResting
@@ -40,7 +39,7 @@ LIMIT = BreakerLimits().failures
 
 @pytest.fixture(autouse=True)
 def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "RETRY", Retry(base_s=0.001))
+    monkeypatch.setattr(retrying, "RETRY", Retry(base_s=0.001))
 
 
 @pytest.fixture
