@@ -15,3 +15,11 @@ def live(live_stack: dict[str, Any], live_data: Path) -> Iterator[Live]:
     found = Live(live_stack, live_data)
     yield found
     found.close()
+
+
+@pytest.fixture(autouse=True)
+def _spare_processes_end(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What one test started is not there for the next."""
+    yield
+    if "live" in request.fixturenames:
+        request.getfixturevalue("live").spares_end()

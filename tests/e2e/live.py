@@ -85,9 +85,14 @@ class Live:
 
     def close(self) -> None:
         self.http.close()
+        self.spares_end()
+
+    def spares_end(self) -> None:
+        """End the further web processes; each holds connections to the database."""
         for process in self._spare:
             process.kill()
             process.wait()
+        self._spare.clear()
 
     def sql(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.run["database_url"], autocommit=True) as connection:
