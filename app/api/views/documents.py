@@ -127,6 +127,13 @@ def document_shown(row: Document) -> dict[str, Any]:
     return dict(DocumentOutput(documents_shown([row])[0]).data)
 
 
+def document_to_change(request: Request, document_id: UUID) -> Document:
+    """The document, for a caller whose credential and grants allow to write. Errors: NotAllowed, NotFound."""
+    caller = caller_of(request)
+    caller.require_scope("write")
+    return document_writable(viewer_of(caller), document_id)
+
+
 def document_accepted(row: Any, *, status: int) -> Response:
     """A document that is, or will be, ingested; enqueued on commit."""
     shown = document_shown(row) | {"warning": document_enqueue(row)}
@@ -202,10 +209,8 @@ class DocumentView(APIView):
         "`X-Tessera-Receipt` names the receipt.",
     )
     def delete(self, request: Request, document_id: UUID) -> Response:
-        caller = caller_of(request)
-        caller.require_scope("write")
-        document = document_writable(viewer_of(caller), document_id)
-        receipt = document_remove(document=document, done_by=principal_of(caller))
+        document = document_to_change(request, document_id)
+        receipt = document_remove(document=document, done_by=principal_of(caller_of(request)))
         return Response(status=204, headers={RECEIPT_HEADER: receipt.number})
 
 
@@ -227,11 +232,11 @@ class DocumentFileView(APIView):
     @transaction.atomic
     def put(self, request: Request, document_id: UUID) -> Response:
         upload_check(request)
-        caller = caller_of(request)
-        caller.require_scope("write")
-        document = document_writable(viewer_of(caller), document_id)
+        document = document_to_change(request, document_id)
         name, content = uploaded(request)
-        upload_admit(caller=caller, collection=document.collection, content=content, replaces=document.size)
+        upload_admit(
+            caller=caller_of(request), collection=document.collection, content=content, replaces=document.size
+        )
         password = given(PasswordInput, request.data)["password"]
         row, changed = document_replace(document=document, content=content, name=name, password=password)
         return document_accepted(row, status=202 if changed else 200)

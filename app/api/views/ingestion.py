@@ -7,8 +7,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from app.accounts.selectors import viewer_of
-from app.api.authentication import caller_of
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.serializers import given, refusals
 from app.api.views.documents import (
@@ -17,8 +15,8 @@ from app.api.views.documents import (
     PasswordInput,
     document_accepted,
     document_shown,
+    document_to_change,
 )
-from retrieval.selectors import document_writable
 from retrieval.services import document_cancel, document_reread, document_retry
 
 
@@ -33,9 +31,7 @@ class DocumentRetryView(APIView):
     )
     @idempotent()
     def post(self, request: Request, document_id: UUID) -> Response:
-        caller = caller_of(request)
-        caller.require_scope("write")
-        document = document_writable(viewer_of(caller), document_id)
+        document = document_to_change(request, document_id)
         password = given(PasswordInput, request.data)["password"]
         return document_accepted(document_retry(document=document, password=password), status=202)
 
@@ -52,9 +48,7 @@ class DocumentRereadView(APIView):
     )
     @idempotent()
     def post(self, request: Request, document_id: UUID) -> Response:
-        caller = caller_of(request)
-        caller.require_scope("write")
-        document = document_writable(viewer_of(caller), document_id)
+        document = document_to_change(request, document_id)
         password = given(PasswordInput, request.data)["password"]
         return document_accepted(document_reread(document=document, password=password), status=202)
 
@@ -70,7 +64,5 @@ class DocumentCancelView(APIView):
     )
     @idempotent()
     def post(self, request: Request, document_id: UUID) -> Response:
-        caller = caller_of(request)
-        caller.require_scope("write")
-        document = document_writable(viewer_of(caller), document_id)
+        document = document_to_change(request, document_id)
         return Response(document_shown(document_cancel(document=document)))
