@@ -193,6 +193,7 @@ class ChatCall:
                 progress.first_token_s = reader.first_token_at - self._t0
         progress.total_s = self._loop.time() - self._t0
         progress.sent = self._sending.connected
+        progress.dialled_s = self._sending.dialled_s
         self._record = record_of(outcome, self._parser, self.usage, progress, error)
 
 

@@ -4,6 +4,7 @@ Money hangs on it: a request without a connection was certainly never sent, and 
 sent once more when the server closed it without a byte.
 """
 
+import time
 from contextvars import ContextVar
 from weakref import WeakSet
 
@@ -16,13 +17,15 @@ from aiohttp.tracing import Trace
 class Sending:
     """How far a request has come; the transport writes it, the caller reads it after a failure."""
 
-    __slots__ = ("connected", "reused")
+    __slots__ = ("connected", "dialled_s", "reused")
 
     def __init__(self) -> None:
         self.connected = False
         """A connection was there, so the server may have seen the request."""
         self.reused = False
         """That connection had served an earlier request."""
+        self.dialled_s: float | None = None
+        """Seconds until it was there; next to nothing when it was there already."""
 
 
 current_sending: ContextVar[Sending] = ContextVar("inference_client_sending")
@@ -41,10 +44,12 @@ class NotingConnector(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the base class's name
     ) -> Connection:
+        began = time.perf_counter()
         connection = await super().connect(req, traces, timeout)
         sending, protocol = current_sending.get(), connection.protocol
         assert protocol is not None
         sending.connected = True
+        sending.dialled_s = time.perf_counter() - began
         sending.reused = protocol in self._used
         self._used.add(protocol)
         return connection

@@ -14,6 +14,7 @@ class Progress:
 
     started_at: datetime
     connected_s: float | None = None
+    dialled_s: float | None = None
     first_token_s: float | None = None
     total_s: float | None = None
     output_chars: int = 0
@@ -44,6 +45,9 @@ def record_of(
             connected_s=progress.connected_s,
             first_token_s=progress.first_token_s,
             total_s=progress.total_s,
+            dialled_s=progress.dialled_s,
+            prefill_s=parser.prefill_s,
+            load_s=parser.load_s,
         ),
         output_chars=progress.output_chars,
         error=error.info if error is not None else None,

@@ -169,6 +169,12 @@ class Timing:
     """Until the first piece of text, reasoning or tool call."""
     total_s: float | None = None
     """Until the body's end, or until the reader left."""
+    dialled_s: float | None = None
+    """How long it took to get a connection; of the last try."""
+    prefill_s: float | None = None
+    """Reading the prompt, where the server tells it; unlike the others a length, not a moment."""
+    load_s: float | None = None
+    """Loading the model for this call, where the server tells it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """What the servers say of their own load, read from their Prometheus pages every few seconds and kept for two days."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from app.catalog.models import Backend, LoadSample
 from app.catalog.probing import METRICS_URL
 from app.common.clock import now
 from app.common.errors import AppError
-from app.common.outbound import Outbound, send
+from app.common.outbound import Answer, Outbound, send
 from inference_client.adapters.addresses import auth_headers, root_url
 from inference_client.adapters.kinds import kind_of
 from inference_client.metrics import between, metrics_read
@@ -44,7 +45,8 @@ class Load:
     backend_id: UUID
     taken_at: datetime
     figures: Mapping[str, float]
-    """By the names of `inference_client.metrics`: running, waiting, kv_cache_share, gpu_share, output_tokens_per_s…"""
+    """By the names of `inference_client.metrics`: running, waiting, kv_cache_share, gpu_share, output_tokens_per_s…
+    Beside them `round_trip_s`: how long the quickest of its pages took to come, which is the way there and back."""
     problem: str = ""
 
 
@@ -126,12 +128,19 @@ async def _read(page: Page) -> dict[str, float] | str:
         for url, headers in page.urls
     ]
     try:
-        answers = await asyncio.gather(*map(send, requests))
+        timed = await asyncio.gather(*map(_timed, requests))
     except AppError as exc:
         return exc.message
+    answers = [answer for answer, _ in timed]
     if bad := next((answer.status for answer in answers if answer.status != 200), None):
         return f"Its page of figures answers {bad}; some servers show it only when they are started for it."
-    return metrics_read("\n".join(answer.body.decode("utf-8", "replace") for answer in answers))
+    figures = metrics_read("\n".join(answer.body.decode("utf-8", "replace") for answer in answers))
+    return figures | {"round_trip_s": round(min(seconds for _, seconds in timed), 6)}
+
+
+async def _timed(request: Outbound) -> tuple[Answer, float]:
+    began = time.perf_counter()
+    return await send(request), time.perf_counter() - began
 
 
 def _sample(

@@ -110,3 +110,39 @@ class SentPassage(BaseModel):
     class Meta:
         indexes = (models.Index(fields=["document_id"]), models.Index(fields=["collection_id"]))
         constraints = (models.UniqueConstraint(fields=["turn", "number"], name="one_passage_per_number"),)
+
+
+class TurnTiming(models.Model):
+    """How long one turn took and where, of every turn that reached a reservation. No content; kept for 30 days."""
+
+    id = models.UUIDField(primary_key=True)
+    """The turn's."""
+    ended_at = models.DateTimeField()
+    team_id = models.UUIDField()
+    request_id = models.CharField(max_length=100)
+    model = models.CharField(max_length=100)
+    """The name that was to answer."""
+    served_by = models.CharField(max_length=100)
+    """The name that did; another one after a fallback."""
+    deployment_id = models.UUIDField()
+    state = models.CharField(max_length=12)
+    error = models.CharField(max_length=60)
+    calls = models.PositiveIntegerField()
+    """Upstream calls of the answer: above 1 after a retry or a fallback."""
+    input_tokens = models.BigIntegerField()
+    output_tokens = models.BigIntegerField()
+    ttft_ms = models.FloatField(null=True)
+    total_ms = models.FloatField()
+    itl_ms = models.FloatField(null=True)
+    tokens_per_second = models.FloatField(null=True)
+    stages = models.JSONField()
+    """Milliseconds by the names of `app.chat.stages`, adding up to `total_ms`."""
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["ended_at"], name="chat_timing_ended"),
+            models.Index(fields=["request_id"], name="chat_timing_request"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.total_ms:.0f} ms"

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from app.chat import erasing, sweep
+from app.chat import erasing, sweep, timings
 
 
 @shared_task(ignore_result=True)
@@ -13,3 +13,8 @@ def turns_sweep() -> None:
 @shared_task(ignore_result=True)
 def erasures_repeat() -> None:
     erasing.erasures_repeat()
+
+
+@shared_task(ignore_result=True)
+def timings_prune() -> None:
+    timings.timings_prune()

@@ -19,12 +19,13 @@ from app.chat.clock import StageClock
 from app.chat.planning import counted_at_once, plan_of
 from app.chat.precount import Estimate
 from app.chat.runs import Run, Stopped
+from app.chat.timings import figures_of, note
 from app.chat.turn_rows import persist, turn_close, turn_open
 from app.chat.types import Ask, Ending
 from app.common.aio import finished
 from app.common.db import run_db
 from app.common.errors import AppError
-from app.common.logs import request_id_var
+from app.common.logs import arrived_var, request_id_var
 from app.gate.health import ServerResting
 from app.gate.rates import Stand
 from app.gate.routing import fallback_notice
@@ -69,7 +70,7 @@ class Turn:
         self.ask = ask
         self.run = run
         self.log = run.log
-        self.clock = StageClock()
+        self.clock = StageClock(arrived_var.get())
         self.estimate: Estimate | None = None
         self.admission: Admission | None = None
         self.passages: tuple[Passage, ...] = ()
@@ -210,10 +211,11 @@ class Turn:
                     await persist(partial(run_db, self._store, None), self.log)
             if self.admission.attempts:
                 self.log.emit("usage", showing.usage(settled, self.admission))
+            note(self, settled, figures_of(self, settled))
         self.log.emit(*showing.end(self.ending))
 
     def _store(self, settled: Settled | None) -> None:
         """Append the answer to its conversation. Runs in a database thread, right after the settlement."""
         if self.ask.keep and self.admission is not None:
-            figures = self.clock.figures(output_tokens=settled.output_tokens if settled else None)
-            turn_close(showing.closed_turn(self, showing.usage(settled, self.admission), figures))
+            shown = showing.usage(settled, self.admission)
+            turn_close(showing.closed_turn(self, shown, figures_of(self, settled)))

@@ -12,6 +12,8 @@ _QUOTED = re.compile(
 )
 
 request_id_var: ContextVar[str] = ContextVar("request_id", default="")
+arrived_var: ContextVar[float | None] = ContextVar("arrived", default=None)
+"""When the request came, by `time.perf_counter`; None outside one."""
 
 
 class JsonFormatter(logging.Formatter):

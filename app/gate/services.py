@@ -37,6 +37,7 @@ from inference_client.types import (
     Message,
     ReasoningDelta,
     TextDelta,
+    Timing,
     ToolCallDelta,
 )
 
@@ -51,6 +52,8 @@ class Admission:
         self.plan = plan
         self.held = held
         self.attempts: list[Attempt] = []
+        self.timings: list[Timing] = []
+        """Of the chat calls among them, in their order."""
         self.target: Target = plan.targets[0]
         """The deployment that serves, or will be tried first."""
         self.output_tokens = held.output_tokens
@@ -127,6 +130,7 @@ class Admission:
             record = call.record
             if record.outcome == "completed" or (record.outcome == "stopped" and received):
                 health.succeeded(target)
+            self.timings.append(record.timing)
             self.finish_reason = record.finish_reason or ""
             number, text = len(self.attempts) + 1, "".join(received)
             attempt = chat_attempt(record, target, sent, text, number, queued_s=queued_s)

@@ -138,6 +138,7 @@ CELERY_BEAT_SCHEDULE = {
     "loads-scrape": {"task": "app.catalog.tasks.loads_scrape", "schedule": 15.0, "options": {"expires": 10}},
     "counts-learn": {"task": "app.gate.tasks.counts_learn", "schedule": 30.0},
     "words-fold": {"task": "retrieval.tasks.words_fold", "schedule": 60.0, "options": {"expires": 60}},
+    "timings-prune": {"task": "app.chat.tasks.timings_prune", "schedule": 3600.0},
     "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")

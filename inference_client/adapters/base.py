@@ -71,6 +71,10 @@ class Parser(ABC):
         """The usage told so far covers everything received so far."""
         self.ended = False
         """The answer's own end mark was seen (a finish reason alone is enough where there is no mark)."""
+        self.prefill_s: float | None = None
+        """Seconds the server says it read the prompt."""
+        self.load_s: float | None = None
+        """Seconds it says it loaded the model for this call."""
         self._usage: dict[str, Any] | None = None
 
     @property

@@ -67,6 +67,13 @@ def text_of(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def seconds(value: object, *, per_second: float) -> float | None:
+    """A server's own measure of time, told in `per_second` parts of a second; None when it is no such number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < per_second * 1e6:
+        return None
+    return value / per_second
+
+
 def _scrubbed(value: object) -> object:
     """Half surrogate pairs cannot be stored or sent on, so they become U+FFFD."""
     if isinstance(value, str):

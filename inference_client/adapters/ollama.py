@@ -8,7 +8,7 @@ import orjson
 from inference_client.adapters.adapter import Adapter
 from inference_client.adapters.base import LinesParser
 from inference_client.adapters.failures import from_value
-from inference_client.adapters.json_tools import items, json_object, obj, text_of
+from inference_client.adapters.json_tools import items, json_object, obj, seconds, text_of
 from inference_client.adapters.kind import Kind
 from inference_client.adapters.requests import arguments_of, bare_embeddings, encoded, given, parts, plain
 from inference_client.adapters.scripted import MODEL, Answer, line
@@ -69,6 +69,8 @@ class OllamaParser(LinesParser):
             self.ended = True
             self.finish_raw = text_of(told.get("done_reason")) or "stop"
             self._usage = {name: told[name] for name in _COUNTS if name in told}
+            self.prefill_s = seconds(told.get("prompt_eval_duration"), per_second=1e9)
+            self.load_s = seconds(told.get("load_duration"), per_second=1e9)
 
 
 class Ollama(Adapter):

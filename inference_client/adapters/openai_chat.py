@@ -9,7 +9,7 @@ from typing import Any
 from inference_client.adapters.adapter import Adapter
 from inference_client.adapters.base import SseParser
 from inference_client.adapters.failures import from_value
-from inference_client.adapters.json_tools import dumped, items, json_object, json_value, obj, text_of
+from inference_client.adapters.json_tools import dumped, items, json_object, json_value, obj, seconds, text_of
 from inference_client.adapters.kind import Kind
 from inference_client.adapters.openai_kinds import ROWS
 from inference_client.adapters.requests import bare_embeddings, given, message_json
@@ -105,6 +105,9 @@ class OpenAIChatParser(SseParser):
             self.served_model = text_of(chunk.get("model")) or self.served_model
             self.upstream_id = text_of(chunk.get("id")) or self.upstream_id
         usage = chunk.get("usage")
+        if "timings" in chunk:
+            # llama.cpp, with its last chunk.
+            self.prefill_s = seconds(obj(chunk["timings"]).get("prompt_ms"), per_second=1e3)
         if usage:
             self._add_usage(usage)
         elif "x_groq" in chunk:

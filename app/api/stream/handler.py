@@ -7,6 +7,7 @@ headers, request id, errors.
 
 import logging
 import re
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from app.api.stream.auth import authenticate
 from app.api.stream.http import ClientGone, MethodNotAllowed, Request, Responder
 from app.billing.types import Payer
 from app.common.errors import AppError, NotFound
-from app.common.logs import request_id_var
+from app.common.logs import arrived_var, request_id_var
 from app.common.models import uuid7
 from app.gate import rates
 
@@ -90,6 +91,7 @@ async def handle(
     """Serve one stream request. Every error becomes JSON in the caller's dialect."""
     request_id = str(uuid7())
     request_id_var.set(request_id)
+    arrived_var.set(time.perf_counter())
     request, respond = Request(scope, receive, request_id), Responder(send, request_id)
     handler, ids = found
     caller: Caller | None = None

@@ -12,6 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from app.chat.heartbeat import beat
 from app.chat.runs import Runs, runs
+from app.chat.timings import write_for_ever
 from app.common.db import run_db
 from app.common.errors import PartFailed
 from app.common.redis_door import redis_close
@@ -52,7 +53,7 @@ async def lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None
         await send({"type": "lifespan.startup.failed", "message": problem})
         return
     here = runs()
-    tasks = [asyncio.ensure_future(beat(here)), asyncio.ensure_future(here.listen())]
+    tasks = [asyncio.ensure_future(work) for work in (beat(here), here.listen(), write_for_ever())]
     _drain_on_sigterm(here)
     await send({"type": "lifespan.startup.complete"})
     await receive()

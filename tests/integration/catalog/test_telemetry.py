@@ -66,6 +66,7 @@ def test_a_page_becomes_one_shape_with_rates_since_the_last() -> None:
         "running": 3, "waiting": 2, "kv_cache_share": 0.25,
     }  # fmt: skip
     assert load.figures["output_tokens_per_s"] == pytest.approx(50, rel=0.2)
+    assert 0 < load.figures["round_trip_s"] < 5
 
 
 def test_figures_elsewhere_join_in_and_never_see_the_key() -> None:

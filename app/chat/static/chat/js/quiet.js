@@ -51,9 +51,12 @@ function facts(answer) {
 
 /** The stages of a turn in their order, by the server's clock. */
 const STAGES = [
-  ["precount_ms", "Counting"], ["check_ms", "Checking the input"], ["reserve_ms", "Reserving the price"],
-  ["retrieve_ms", "Searching"], ["stitch_ms", "Building the prompt"], ["quote_ms", "Quoting"], ["redact_ms", "Redacting"],
-  ["gate_wait_ms", "Waiting in line"], ["infer_ms", "Model"], ["check_output_ms", "Checking the output"], ["settle_ms", "Booking"], ["other_ms", "Everything else"],
+  ["auth_ms", "Signing in"], ["precount_ms", "Counting"], ["check_ms", "Checking the input"], ["reserve_ms", "Reserving the price"],
+  ["gate_wait_ms", "Waiting in line"], ["embed_ms", "Embedding the question"], ["search_ms", "Searching"],
+  ["stitch_ms", "Building the prompt"], ["quote_ms", "Quoting"], ["redact_ms", "Redacting"], ["connect_ms", "Connecting"],
+  ["load_ms", "Loading the model"], ["server_queue_ms", "The server’s queue"], ["prefill_ms", "Reading the prompt"],
+  ["first_token_ms", "Waiting for the first token"], ["decode_ms", "Writing"], ["retry_ms", "Trying again"],
+  ["check_output_ms", "Checking the output"], ["settle_ms", "Booking"], ["other_ms", "Everything else"],
 ];
 const WORTH_SHOWING_MS = 0.5;
 
