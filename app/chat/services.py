@@ -58,7 +58,8 @@ def conversation_update(
         )
     for name, value in values.items():
         setattr(conversation, name, value)
-    conversation.save(update_fields=[*values, "updated_at"])
+    # Not `updated_at`: a conversation moves to the top by being asked in, not by being renamed or pinned.
+    conversation.save(update_fields=list(values))
     return conversation
 
 

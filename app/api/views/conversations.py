@@ -1,5 +1,6 @@
 """Conversations and their messages. Turns are streamed by `app.api.stream`."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +13,10 @@ from rest_framework.views import APIView
 from app.accounts.models import Level
 from app.api.authentication import caller_of
 from app.api.idempotency import PARAMETER, idempotent
-from app.api.paging import PARAMETERS, limit_of, listed, page, rows_of
+from app.api.paging import PARAMETERS, limit_of, listed, rows_by_time, rows_of
 from app.api.serializers import TeamRefSerializer, body, given, refusals
 from app.api.views.messages import MessageOutput
+from app.chat.finding import Match, conversations_found, matches_of
 from app.chat.selectors import conversation_get, conversations_of, messages_of, turns_in
 from app.chat.services import conversation_create, conversation_delete, conversation_update
 
@@ -41,7 +43,7 @@ class ConversationOutput(serializers.Serializer[Any]):
     pinned = serializers.BooleanField()
     archived = serializers.BooleanField()
     created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField(help_text="When it was begun, or last asked in.")
 
     class Meta:
         ref_name = "Conversation"
@@ -51,11 +53,39 @@ class ConversationOutput(serializers.Serializer[Any]):
         return row.title or " ".join((getattr(row, "first_question", None) or "").split())
 
 
+class PieceOutput(serializers.Serializer[Any]):
+    text = serializers.CharField()
+    hit = serializers.BooleanField()
+
+    class Meta:
+        ref_name = "SnippetPiece"
+
+
+class MatchOutput(serializers.Serializer[Any]):
+    where = serializers.ChoiceField(choices=["title", "question", "answer"])
+    turn_id = serializers.UUIDField(allow_null=True)
+    snippet = PieceOutput(many=True, help_text="The words around the first hit, in order.")
+
+    class Meta:
+        ref_name = "ConversationMatch"
+
+
+class ListedOutput(ConversationOutput):
+    match = MatchOutput(allow_null=True, help_text="Where `q` was found; null without `q`.")
+
+    class Meta:
+        ref_name = "ConversationListed"
+
+
 class ConversationsView(APIView):
     """My conversations."""
 
     class Query(serializers.Serializer[Any]):
         archived = serializers.BooleanField(required=False, allow_null=True, default=None)
+        pinned = serializers.BooleanField(required=False, allow_null=True, default=None)
+        team = serializers.UUIDField(required=False)
+        q = serializers.CharField(max_length=500, required=False, allow_blank=True)
+        sort = serializers.ChoiceField(choices=["created", "updated"], default="created")
 
     class Input(ConversationInput):
         team = serializers.UUIDField(required=False, help_text="Who pays; default: my default team.")
@@ -68,16 +98,29 @@ class ConversationsView(APIView):
         parameters=[
             *PARAMETERS,
             OpenApiParameter("archived", bool, description="Only these, or only the others."),
+            OpenApiParameter("pinned", bool, description="Only these, or only the others."),
+            OpenApiParameter("team", UUID, description="Only those that this team pays for."),
+            OpenApiParameter(
+                "q", str, description="Words of the title, or of one question with its answer; beginnings do."
+            ),
+            OpenApiParameter("sort", str, enum=["created", "updated"], description="Newest first by this."),
         ],
-        responses={200: listed(ConversationOutput, "Conversation"), **refusals(403, 422)},
+        responses={200: listed(ListedOutput, "Conversation"), **refusals(403, 422)},
     )
     def get(self, request: Request) -> Response:
         caller = caller_of(request)
         caller.require_scope("read")
-        archived = given(self.Query, request.query_params.dict())["archived"]
-        rows = conversations_of(caller)
-        rows = rows if archived is None else rows.filter(archived=archived)
-        return page(request, rows, lambda found: ConversationOutput(found, many=True).data)
+        query = given(self.Query, request.query_params.dict())
+        rows = conversations_of(caller).filter(**_conditions(query))
+        text = query.get("q", "").strip()
+        if text:
+            rows = conversations_found(caller, rows, text)
+        by = rows_by_time if query["sort"] == "updated" else rows_of
+        found, following = by(request, rows, limit_of(request))
+        matches = matches_of(caller, found, text) if text else {}
+        for row in found:
+            row.match = _match(matches.get(row.id))  # type: ignore[attr-defined]
+        return Response({"items": ListedOutput(found, many=True).data, "next": following})
 
     @extend_schema(
         operation_id="conversations_create",
@@ -92,6 +135,18 @@ class ConversationsView(APIView):
         row = conversation_create(caller=caller, **body(self.Input, request))
         location = {"Location": f"/api/v1/conversations/{row.id}/"}
         return Response(ConversationOutput(row).data, status=201, headers=location)
+
+
+def _conditions(query: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"archived": "archived", "pinned": "pinned", "team": "team_id"}
+    return {field: query[name] for name, field in names.items() if query.get(name) is not None}
+
+
+def _match(match: Match | None) -> dict[str, Any] | None:
+    if match is None:
+        return None
+    pieces = [{"text": text, "hit": hit} for text, hit in match.snippet]
+    return {"where": match.where, "turn_id": match.turn_id, "snippet": pieces}
 
 
 class ConversationView(APIView):
