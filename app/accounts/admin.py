@@ -7,12 +7,18 @@ from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import BaseUserCreationForm, UserChangeForm
 from django.contrib.auth.models import Group
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from app.accounts.models import ApiKey, Membership, Team, User
-from app.accounts.services import key_revoke, membership_set, team_create, user_create
+from app.accounts.services import (
+    key_revoke,
+    membership_end,
+    membership_set,
+    person_update,
+    team_create,
+    user_create,
+)
 from app.common.admin_site import ReadOnly, RowAdmin, RowForm, StaffOnly, staff_sign_in
 
 if TYPE_CHECKING:
@@ -110,7 +116,7 @@ class PersonAdmin(StaffOnly, _UserAdmin):
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """A new person gets what everybody has, through the service."""
         if change:
-            super().save_model(request, obj, form, change)
+            person_update(user=obj, before=User.objects.get(pk=obj.pk))
             return
         data = form.cleaned_data
         made = user_create(
@@ -203,11 +209,8 @@ class MembershipAdmin(StaffOnly, RowAdmin[Membership]):
         obj.pk = membership_set(team=obj.team, user=obj.user, role=obj.role).pk
 
     def delete_model(self, request: HttpRequest, obj: Membership) -> None:
-        """Whoever left a team no longer spends from it by default."""
-        with transaction.atomic():
-            obj.delete()
-            own = Team.objects.filter(is_personal=True, memberships__user=obj.user_id).first()
-            User.objects.filter(pk=obj.user_id, default_team=obj.team_id).update(default_team=own)
+        """Through the service."""
+        membership_end(membership=obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         """Each as if it were the only one."""

@@ -203,3 +203,8 @@ def key_get(caller: Caller, key_id: UUID) -> ApiKey:
         if key.id == key_id:
             return key
     raise NotFound("There is no such key.")
+
+
+def account_of_email(email: str) -> UUID | None:
+    """The account of whoever has this address; None where nobody has."""
+    return User.objects.filter(email=email).values_list("account_id", flat=True).first()

@@ -11,6 +11,7 @@ from django.utils.text import slugify
 
 from app.accounts.models import ApiKey, Membership, Role, Team, User
 from app.accounts.selectors import key_digest
+from app.audit.services import Verb, audit
 from app.common.clock import now
 from app.common.models import uuid7
 
@@ -26,6 +27,8 @@ def user_create(*, email: str, password: str | None, name: str = "", is_staff: b
     )
     user.default_team = team
     user.save(update_fields=["default_team"])
+    if is_staff:
+        audit(Verb.ROLE_CHANGED, object_kind="person", object_id=user.account_id, after="staff")
     return user
 
 
@@ -39,11 +42,61 @@ def team_create(*, name: str, owner: User, is_personal: bool = False) -> Team:
     return team
 
 
+@transaction.atomic
 def membership_set(*, team: Team, user: User, role: str) -> Membership:
     """Add somebody or change their role."""
-    return Membership.objects.update_or_create(team=team, user=user, defaults={"role": role})[0]
+    before = Membership.objects.filter(team=team, user=user).values_list("role", flat=True).first() or ""
+    row = Membership.objects.update_or_create(team=team, user=user, defaults={"role": role})[0]
+    # A personal team comes with its person and says nothing.
+    if before != role and not team.is_personal:
+        _role_note(team.id, user, before, role)
+    return row
 
 
+@transaction.atomic
+def membership_end(*, membership: Membership) -> None:
+    """Take somebody out of a team; whoever left no longer spends from it by default."""
+    team_id, user, role = membership.team_id, membership.user, membership.role
+    membership.delete()
+    own = Team.objects.filter(is_personal=True, memberships__user=user).first()
+    User.objects.filter(pk=user.pk, default_team=team_id).update(default_team=own)
+    _role_note(team_id, user, role, "")
+
+
+def person_update(*, user: User, before: User) -> None:
+    """Save a person as staff changed them; a suspension and a flag that came or went are written down."""
+    with transaction.atomic():
+        user.save()
+        if user.is_active != before.is_active:
+            audit(
+                Verb.SUSPEND,
+                object_kind="person",
+                object_id=user.account_id,
+                before="active" if before.is_active else "suspended",
+                after="active" if user.is_active else "suspended",
+            )
+        if user.is_staff != before.is_staff:
+            audit(
+                Verb.ROLE_CHANGED,
+                object_kind="person",
+                object_id=user.account_id,
+                before="staff" if before.is_staff else "",
+                after="staff" if user.is_staff else "",
+            )
+
+
+def _role_note(team_id: UUID, user: User, before: str, after: str) -> None:
+    audit(
+        Verb.ROLE_CHANGED,
+        team_id=team_id,
+        object_kind="person",
+        object_id=user.account_id,
+        before=before,
+        after=after,
+    )
+
+
+@transaction.atomic
 def key_create(  # noqa: PLR0913 - a key is all of this
     *,
     name: str,
@@ -71,6 +124,7 @@ def key_create(  # noqa: PLR0913 - a key is all of this
         budget=budget,
         cost_centre=cost_centre,
     )
+    audit(Verb.KEY_MADE, team_id=team_id, object_kind="key", object_id=row.id, after=",".join(row.scopes))
     return row, plain
 
 
@@ -82,9 +136,11 @@ def key_update(*, key: ApiKey, changes: Mapping[str, Any]) -> ApiKey:
     return key
 
 
+@transaction.atomic
 def key_revoke(*, key: ApiKey) -> None:
     """From now on the key is unknown; processes that cached it forget it within a second."""
-    ApiKey.objects.filter(id=key.id, revoked_at=None).update(revoked_at=now())
+    if ApiKey.objects.filter(id=key.id, revoked_at=None).update(revoked_at=now()):
+        audit(Verb.KEY_REVOKED, team_id=key.team_id, object_kind="key", object_id=key.id)
 
 
 def keys_touch(*, key_ids: Sequence[UUID]) -> None:

@@ -2,9 +2,13 @@
 
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
+from django.http import HttpResponse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
+
+from app.accounts.selectors import account_of_email
+from app.audit.services import Verb, audit
 
 
 class SignInForm(AuthenticationForm):
@@ -29,3 +33,15 @@ class SignInView(LoginView):
 
     template_name = "accounts/login.html"
     authentication_form = SignInForm
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """Signed in, and written down."""
+        answer = super().form_valid(form)
+        audit(Verb.SIGN_IN, object_kind="person", object_id=form.get_user().account_id)
+        return answer
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        """Refused, and written down with the account that was tried where there is one; never what was typed."""
+        tried = account_of_email(str(form.cleaned_data.get("username", "")))
+        audit(Verb.SIGN_IN, object_kind="person", object_id=tried or "", refused=True)
+        return super().form_invalid(form)

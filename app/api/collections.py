@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Count, prefetch_related_objects
 
 from app.accounts.models import Team
 from app.accounts.selectors import Caller, principal_of, team_of, viewer_of
-from retrieval.models import Collection, Document
+from app.audit.services import Verb as AuditVerb
+from app.audit.services import audit
+from retrieval.models import Collection, Document, Grant
 from retrieval.previews import chunking_shown
-from retrieval.services import collection_create
+from retrieval.services import collection_create, grant_set
 from retrieval.types import VERBS, Verb, Viewer
 
 
@@ -19,6 +22,25 @@ def collection_make(*, caller: Caller, team: UUID | None = None, **fields: Any) 
     owner = team_of(caller, team)
     caller.require_manager(owner.id)
     return collection_create(team_id=owner.id, created_by=principal_of(caller), **fields)
+
+
+@transaction.atomic
+def collection_grant(*, caller: Caller, collection: Collection, principal: str, verb: Verb | None) -> None:
+    """Give a team or a person a right in a collection, or take it away. Errors: of `grant_set`."""
+    before = (
+        Grant.objects.filter(collection=collection, principal=principal)
+        .values_list("verb", flat=True)
+        .first()
+    )
+    grant_set(collection=collection, principal=principal, verb=verb, created_by=principal_of(caller))
+    audit(
+        AuditVerb.GRANT_CHANGED,
+        team_id=collection.team_id,
+        object_kind="collection",
+        object_id=collection.id,
+        before=f"{principal} {before}" if before else "",
+        after=f"{principal} {verb}" if verb else "",
+    )
 
 
 def collections_shown(caller: Caller, rows: Sequence[Collection]) -> list[dict[str, Any]]:

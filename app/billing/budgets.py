@@ -1,6 +1,6 @@
 """Writing limits: whoever may set one is decided by the caller (see `budget_rights`)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, Sum
 
+from app.audit.services import Verb, audit
 from app.billing.checks import check_limit, check_stored
 from app.billing.models import Budget, BudgetWindow, LineState
 from app.billing.subjects import subject_of
@@ -74,6 +75,7 @@ def _write(place: dict[str, Any], values: dict[str, Any]) -> UUID:
     with transaction.atomic():
         turn_take(f"budget:{place['subject']}")
         budget = same.filter(zone=place["zone"]).first()
+        _note(place, before=budget, after=values["limit"])
         if budget is None:
             same.update(active=False)
             return Budget.objects.create(**place, **values).id
@@ -84,9 +86,29 @@ def _write(place: dict[str, Any], values: dict[str, Any]) -> UUID:
     return budget.id
 
 
+def _note(place: Mapping[str, Any], *, before: Budget | None, after: object) -> None:
+    """Into the audit log: the amount that was and the amount that is; nothing where it stays."""
+    was = f"{before.limit.normalize():f}" if before else ""
+    now_is = f"{Decimal(str(after)).normalize():f}" if after != "" else ""
+    if was == now_is:
+        return
+    what = f"{place['unit']} a {place['period']}"
+    audit(
+        Verb.BUDGET_CHANGED,
+        object_kind="budget",
+        object_id=place["subject"],
+        before=f"{was} {what}" if was else "",
+        after=f"{now_is} {what}" if now_is else "",
+    )
+
+
+@transaction.atomic
 def budget_remove(*, budget_id: UUID) -> None:
     """Stop checking a limit. Its windows stay, because reservations name them."""
-    Budget.objects.filter(id=budget_id).update(active=False)
+    row = Budget.objects.filter(id=budget_id, active=True).first()
+    if row is not None:
+        Budget.objects.filter(id=budget_id).update(active=False)
+        _note({"subject": row.subject, "unit": row.unit, "period": row.period}, before=row, after="")
 
 
 def windows_carry(*, before: UUID, after: UUID) -> None:

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from app.audit.services import Verb, audit
 from app.billing.errors import SpendingPaused
 from app.billing.models import Pause
 from app.common.clock import now
@@ -36,3 +37,6 @@ def _turn(*, paused: bool, set_by: str, reason: str) -> None:
         last = Pause.objects.order_by("-id").first()
         if (last is not None and last.paused) is not paused:
             Pause.objects.create(paused=paused, set_by=set_by, reason=reason[:400], created_at=now())
+            audit(
+                Verb.SUSPEND, object_kind="spending", after="paused" if paused else "resumed", reason=reason
+            )

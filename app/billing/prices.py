@@ -8,6 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from app.audit.services import Verb, audit
 from app.billing import pricing
 from app.billing.checks import check_rates, check_terms
 from app.billing.errors import PriceConflict
@@ -52,6 +53,13 @@ def price_set(  # noqa: PLR0913 - one keyword for each column
             approved_by=approved_by,
         )
         _components_create(version, written)
+        audit(
+            Verb.PRICE_APPROVED,
+            team_id=team_id,
+            object_kind=side,
+            object_id=price_key,
+            after=", ".join(f"{rate.component} {rate.price.normalize():f}" for rate in rates),
+        )
     return price_of(version, written)
 
 

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from app.accounts.models import Level
 from app.catalog.models import CAPABILITIES, Backend, Deployment, ModelRoute, TokenFit
 from app.catalog.probing import address_clean, on_premises
-from app.catalog.services import clearance_lower, kind_leaves, route_problem
+from app.catalog.services import backend_save, clearance_lower, kind_leaves, route_problem
 from app.catalog.tokenizers import tokenizer
 from app.common.admin_site import RowAdmin, RowForm, StaffOnly
 from app.common.errors import InvalidInput
@@ -120,9 +120,14 @@ class BackendAdmin(StaffOnly, RowAdmin[Backend]):
 
     def save_model(self, request: HttpRequest, obj: Backend, form: Any, change: bool) -> None:
         """What begins to leave the premises sees nothing private until somebody says so again."""
-        before = Backend.objects.filter(pk=obj.pk, leaves_premises=False).exists()
-        super().save_model(request, obj, form, change)
-        if before and obj.leaves_premises and (count := clearance_lower(backend=obj)):
+        before = Backend.objects.filter(pk=obj.pk).first()
+        backend_save(obj, before=before)
+        if (
+            before
+            and not before.leaves_premises
+            and obj.leaves_premises
+            and (count := clearance_lower(backend=obj))
+        ):
             self.message_user(
                 request,
                 f"{obj} leaves the premises now, so models that were cleared for private content see internal content "

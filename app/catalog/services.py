@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from django.db import transaction
 
 from app.accounts.models import Level
+from app.audit.services import Verb, audit
 from app.catalog.models import Backend, Deployment, ModelRoute, TokenFit
 from app.catalog.probing import on_premises
 from app.common.errors import InvalidInput
@@ -24,6 +25,7 @@ def backend_put(
     *, name: str, kind: str, base_url: str, api_key: str = "", leaves_premises: bool = False, region: str = ""
 ) -> Backend:
     """Add a server, or bring the one of that name up to date (its URL and key change with every embedded start)."""
+    before = Backend.objects.filter(name=name).first()
     row = Backend.objects.filter(name=name).first() or Backend(name=name)
     row.kind, row.base_url, row.leaves_premises, row.region = (
         kind,
@@ -32,8 +34,23 @@ def backend_put(
         region,
     )
     row.set_api_key(api_key)
-    row.save()
+    backend_save(row, before=before)
     return row
+
+
+def backend_save(row: Backend, *, before: Backend | None) -> None:
+    """Write a server's row; what it was and became goes into the audit log, its key never does."""
+    was, becomes = _backend_words(before) if before else "", _backend_words(row)
+    with transaction.atomic():
+        row.save()
+        if was != becomes:
+            verb = Verb.SERVER_CHANGED if before else Verb.SERVER_ADDED
+            audit(verb, object_kind="server", object_id=row.id, before=was, after=becomes)
+
+
+def _backend_words(row: Backend) -> str:
+    where = "leaves the premises" if row.leaves_premises else "on the premises"
+    return f"{row.name} ({row.kind}) {row.base_url}, {where}, {'on' if row.enabled else 'off'}"
 
 
 @transaction.atomic
@@ -53,6 +70,7 @@ def backend_connect(  # noqa: PLR0913 - one keyword for each column
     Unless it is said, a server that was not there or has moved leaves the premises when its address or its kind says
     so; one that begins to leave is cleared for no more than internal from then on.
     """
+    before = Backend.objects.filter(pk=backend.pk).first() if backend else None
     row = backend or Backend(name=name_free((name or urlsplit(base_url).netloc)[:90]))
     left = row.leaves_premises
     if leaves_premises is None and row.base_url != base_url:
@@ -63,7 +81,7 @@ def backend_connect(  # noqa: PLR0913 - one keyword for each column
     row.options = {**row.options, **(options or {})}
     if api_key is not None:
         row.set_api_key(api_key)
-    row.save()
+    backend_save(row, before=before)
     if row.leaves_premises and not left:
         clearance_lower(backend=row)
     return row

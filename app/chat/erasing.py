@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
+from app.audit.services import Verb, audit
 from app.chat.event_store import events_key
 from app.chat.models import SentPassage, Turn
 from app.common.clock import now
@@ -44,6 +45,13 @@ def erasures_repeat() -> int:
 
 
 def _blanked(receipt: Receipt) -> Receipt:
+    audit(
+        Verb.ERASE,
+        team_id=receipt.team_id,
+        object_kind="document" if receipt.document_id else "collection",
+        object_id=receipt.document_id or receipt.collection_id,
+        after=receipt.number,
+    )
     receipt_count(receipt, {"passages": _blank(receipt)})
     return receipt
 

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from app.accounts.selectors import principal_of, viewer_of
 from app.api.authentication import caller_of
-from app.api.collections import collection_make, collections_shown
+from app.api.collections import collection_grant, collection_make, collections_shown
 from app.api.documents import RECEIPT_HEADER
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page, whole
@@ -19,7 +19,7 @@ from app.api.serializers import ChunkingSerializer, TeamRefSerializer, body, ref
 from retrieval.models import LEVELS
 from retrieval.removal import collection_remove
 from retrieval.selectors import collection_get, collection_manageable, collections_readable, grants_list
-from retrieval.services import collection_update, grant_set
+from retrieval.services import collection_update
 from retrieval.types import VERBS
 
 
@@ -157,5 +157,5 @@ class GrantsView(APIView):
         caller = caller_of(request)
         caller.require_scope("write")
         row = collection_manageable(viewer_of(caller), collection_id)
-        grant_set(collection=row, created_by=principal_of(caller), **body(self.Input, request))
+        collection_grant(caller=caller, collection=row, **body(self.Input, request))
         return whole(self.Output(grants_list(viewer_of(caller), collection_id), many=True).data)

@@ -14,6 +14,7 @@ from django.test import Client
 
 from app.accounts.models import ApiKey, Membership, Team, User
 from app.accounts.selectors import caller_by_key, caller_by_user
+from app.audit.models import AuditEntry
 from app.billing.models import (
     Budget,
     BudgetWindow,
@@ -40,9 +41,9 @@ pytestmark = pytest.mark.django_db
 
 REGISTERED = (
     User, Team, Membership, ApiKey, Backend, Deployment, ModelRoute, PriceVersion, Budget, BudgetWindow, Reservation,
-    LedgerEntry, Webhook, Delivery, TeamRate, ExchangeRate, CreditMovement, LimitRequest, Pause, RateLimit,
+    LedgerEntry, Webhook, Delivery, TeamRate, ExchangeRate, CreditMovement, LimitRequest, Pause, RateLimit, AuditEntry,
 )  # fmt: skip
-READ_ONLY = (ApiKey, BudgetWindow, Reservation, LedgerEntry, PriceVersion, Webhook, Delivery)
+READ_ONLY = (ApiKey, BudgetWindow, Reservation, LedgerEntry, PriceVersion, Webhook, Delivery, AuditEntry)
 
 
 # ------------------------------------------------------------------------------------------------ who gets in
