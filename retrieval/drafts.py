@@ -115,6 +115,7 @@ class _Buying:
             "team_id": self._lease.team_id,
             "kind": "ingest",
             "document_id": self._lease.document_id,
+            "collection_id": self._lease.collection_id,
             "level": self._lease.level,
         }
         answer = await embed([item.text for item in batch], space=self._space, role="passage", payer=payer)

@@ -69,7 +69,7 @@ async def own_runs(
             "collection",
             f"“{collection.name}” holds nothing that could be searched, or no question was given.",
         )
-    payer = {"team_id": collection.team_id}
+    payer = {"team_id": collection.team_id, "collection_id": collection.id}
     found: dict[str, dict[str, dict[str, float]]] = {}
     for number, item in enumerate(questions):
         ranking = await rank(item.question, scope=scope, within=within, space=space, payer=payer)

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from app.billing import alerting, credit, late, outbox, services, statements
+from app.billing import alerting, credit, late, outbox, rollups, services, statements
 
 
 @shared_task(name="app.billing.tasks.reservations_sweep")
@@ -40,3 +40,9 @@ def statements_issue() -> int:
 def alerts_run() -> int:
     """Tell of budgets that have passed a threshold. Returns how many alerts were told."""
     return alerting.alerts_run()
+
+
+@shared_task(name="app.billing.tasks.rollups_fold")
+def rollups_fold() -> int:
+    """Add new entries up in the roll-ups. Returns how many."""
+    return rollups.rollups_fold()

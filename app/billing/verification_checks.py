@@ -1,5 +1,7 @@
 """The questions that `ledger_verify` asks of the tables: each gives (row, stored, rebuilt) where the two disagree."""
 
+from app.billing.rollup_checks import ROLLUP_CHECKS
+
 _UNIT = "CASE per_units WHEN 1 THEN 1 WHEN 1000 THEN 0.001 ELSE 0.000001 END"
 
 CHECKS = {
@@ -184,4 +186,4 @@ CHECKS = {
         SELECT 'delivery ' || d.id, 'missing', coalesce(e.id, w.id)::text
         FROM billing_delivery d LEFT JOIN billing_ledgerentry e ON e.id = d.entry_id
         LEFT JOIN billing_webhook w ON w.id = d.webhook_id WHERE e.id IS NULL OR w.id IS NULL""",
-}
+} | ROLLUP_CHECKS

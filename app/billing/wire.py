@@ -75,6 +75,8 @@ def hold_payload(hold: Hold, *, currency: str, allow_unlimited: bool) -> Json:
         "fingerprint": hold.fingerprint,
         "deployment_id": hold.deployment_id,
         "turn_id": hold.turn_id,
+        "thread_id": hold.thread_id,
+        "collections": hold.collections,
         "request_id": hold.request_id,
     }
 

@@ -182,6 +182,8 @@ def plan_of(ask: Ask, estimate: Estimate) -> CallPlan:
         ttl_seconds=HOLD_SECONDS,
         rated=True,
         turn_id=ask.turn_id,
+        thread_id=ask.conversation_id,
+        collections=ask.collections,
         request_id=ask.request_id,
     )
 

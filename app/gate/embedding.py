@@ -56,8 +56,8 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object, model: str |
     """Vectors of `texts`, in order, by `model` (None: whichever embeds here).
 
     `payer` is the open `Admission` of a turn (its reservation covers the query), or a mapping with `team_id`
-    (ingestion: the owner team of the collection pays, by a reservation of its own for each batch) and the privacy
-    `level` of the texts.
+    (ingestion: the owner team of the collection pays, by a reservation of its own for each batch), the privacy
+    `level` of the texts and, where there is one, the `collection_id`.
     Errors: PartFailed naming the embedder; BudgetExhausted.
     """
     if isinstance(payer, Admission):
@@ -70,6 +70,7 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object, model: str |
                 await run_db(embedding_target, model, _level(payer)),
                 list(texts),
                 payer=_payer(payer),
+                collections=_collections(payer),
                 lane="interactive" if role == "query" else "background",
             )
     return Embedded(
@@ -79,11 +80,12 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object, model: str |
     )
 
 
-async def embed_plain(
+async def embed_plain(  # noqa: PLR0913 - one keyword for each fact
     target: Target,
     texts: list[str],
     *,
     payer: Payer,
+    collections: tuple[UUID, ...] = (),
     request_id: str = "",
     lane: Lane = "interactive",
     counted: Callable[[Sequence[Stand]], None] | None = None,
@@ -101,6 +103,7 @@ async def embed_plain(
         # Half again on top: the embedder's own tokenizer is not ours.
         input_tokens=await input_tokens(target, texts) * 3 // 2 + len(texts) * 4,
         rated=counted is not None,
+        collections=collections,
         request_id=request_id,
     )
     admission = await reserve(plan, counted=counted)
@@ -132,6 +135,11 @@ def _same_model(admission: Admission, model: str | None) -> None:
 
 def _level(payer: object) -> str:
     return str(payer.get("level", "public")) if isinstance(payer, dict) else "public"
+
+
+def _collections(payer: object) -> tuple[UUID, ...]:
+    found = payer.get("collection_id") if isinstance(payer, dict) else None
+    return (UUID(str(found)),) if found else ()
 
 
 def _payer(payer: object) -> Payer:

@@ -262,6 +262,8 @@ def hold_of(plan: CallPlan) -> Hold:
         extra=((plan.embedding.price_key, plan.query_tokens),) if plan.embedding else (),
         ttl_seconds=plan.ttl_seconds,
         turn_id=plan.turn_id,
+        thread_id=plan.thread_id,
+        collections=plan.collections,
         request_id=plan.request_id,
     )
 

@@ -30,4 +30,8 @@ class CallPlan:
     rated: bool = False
     """Whether rate limits count it: what people and programs ask for, not what the machine does on its own."""
     turn_id: UUID | None = None
+    thread_id: UUID | None = None
+    """The conversation, for sums by it."""
+    collections: tuple[UUID, ...] = ()
+    """Those searched, or the one whose documents are embedded, for sums by them."""
     request_id: str = ""

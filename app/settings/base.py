@@ -118,6 +118,7 @@ CELERY_BEAT_SCHEDULE = {
     "reservations-sweep": {"task": "app.billing.tasks.reservations_sweep", "schedule": 30.0},
     "credits-lapse": {"task": "app.billing.tasks.credits_lapse", "schedule": 60.0},
     "alerts-run": {"task": "app.billing.tasks.alerts_run", "schedule": 30.0},
+    "rollups-fold": {"task": "app.billing.tasks.rollups_fold", "schedule": 30.0, "options": {"expires": 30}},
     "provisioned-book": {"task": "app.billing.tasks.provisioned_book", "schedule": 600.0},
     "documents-requeue": {
         "task": "retrieval.tasks.documents_requeue_expired",

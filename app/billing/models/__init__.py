@@ -9,6 +9,7 @@ from app.billing.models.outbox import Delivery, Webhook
 from app.billing.models.prices import PriceComponent, PriceVersion
 from app.billing.models.rates import ExchangeRate, TeamRate
 from app.billing.models.reservations import LineState, Reservation, ReservationLine, UsageAttempt
+from app.billing.models.rollups import Grain, Rollup, RollupPending, RollupZone
 from app.billing.models.statements import Statement, StatementEntry, StatementLine
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "CreditMovement",
     "Delivery",
     "ExchangeRate",
+    "Grain",
     "LedgerEntry",
     "LedgerLine",
     "LimitRequest",
@@ -29,6 +31,9 @@ __all__ = [
     "RateLimit",
     "Reservation",
     "ReservationLine",
+    "Rollup",
+    "RollupPending",
+    "RollupZone",
     "Statement",
     "StatementEntry",
     "StatementLine",

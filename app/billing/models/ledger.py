@@ -2,6 +2,7 @@
 role has no grant for them either, because a row trigger alone would not stop a TRUNCATE.
 """
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -53,6 +54,10 @@ class LedgerEntry(models.Model):
     """As the caller named it, else as the server did, else the price key."""
     cost_centre = models.CharField(max_length=60, blank=True, default="", db_default="")
     """Of the key, else of the team, as it was when this was booked; a trigger fills it in."""
+    collections = ArrayField(models.UUIDField(), null=True)
+    """Those the call drew on or was made for, opaque and in order; a trigger copies it from the reservation."""
+    thread_id = models.UUIDField(null=True)
+    """What belongs together for the caller, such as a conversation; copied likewise."""
     input_tokens = models.BigIntegerField()
     output_tokens = models.BigIntegerField()
     estimated = models.BooleanField()

@@ -1,5 +1,6 @@
 """Holds and the upstream calls made under them. Written by `billing_reserve` and `billing_settle` alone."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -23,6 +24,10 @@ class Reservation(models.Model):
     key_id = models.UUIDField(null=True)
     deployment_id = models.UUIDField(null=True)
     turn_id = models.UUIDField(null=True)
+    thread_id = models.UUIDField(null=True)
+    """What belongs together for the caller, such as a conversation; opaque."""
+    collections = ArrayField(models.UUIDField(), null=True)
+    """Those the call may draw on, opaque and in order."""
     request_id = models.CharField(max_length=100, blank=True, default="")
     dedupe_key = models.CharField(max_length=200, blank=True, default="")
     fingerprint = models.CharField(max_length=100, blank=True, default="")

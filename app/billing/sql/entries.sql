@@ -1,7 +1,12 @@
--- The cost centre of an entry, pinned when it is booked: of what it corrects, else of its call's earlier entries, else of
--- the key, else of the team. Later changes of a tag change nothing that was booked.
+-- What an entry takes from its reservation, and its cost centre, both pinned when it is booked. The cost centre is that of
+-- what it corrects, else of its call's earlier entries, else of the key, else of the team. Later changes of a tag change
+-- nothing that was booked.
 CREATE OR REPLACE FUNCTION billing_entry_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+  IF NEW.reservation_id IS NOT NULL THEN
+    SELECT r.thread_id, r.collections INTO NEW.thread_id, NEW.collections
+    FROM billing_reservation r WHERE r.id = NEW.reservation_id;
+  END IF;
   IF NEW.cost_centre <> '' THEN
     RETURN NEW;
   END IF;

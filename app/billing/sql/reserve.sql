@@ -116,13 +116,15 @@ DECLARE
   r billing_reservation%ROWTYPE;
 BEGIN
   INSERT INTO billing_reservation (
-    id, created_at, state, kind, team_id, account_id, key_id, deployment_id, turn_id, request_id, dedupe_key,
-    fingerprint, price_key, mode, price_version_id, pins, currency, held_input_tokens, held_output_tokens,
+    id, created_at, state, kind, team_id, account_id, key_id, deployment_id, turn_id, thread_id, collections,
+    request_id, dedupe_key, fingerprint, price_key, mode, price_version_id, pins, currency, held_input_tokens, held_output_tokens,
     asked_output_tokens, held_price, effective_at, heartbeat_at, expires_at, seen_input_tokens, seen_output_tokens,
     settled_by, estimated, price_missing, overshoot, late, recreated
   ) VALUES (
     (p ->> 'reservation_id')::uuid, v_now, 'held', p ->> 'kind', (p ->> 'team_id')::uuid, (p ->> 'account_id')::uuid,
-    (p ->> 'key_id')::uuid, (p ->> 'deployment_id')::uuid, (p ->> 'turn_id')::uuid, coalesce(p ->> 'request_id', ''),
+    (p ->> 'key_id')::uuid, (p ->> 'deployment_id')::uuid, (p ->> 'turn_id')::uuid, (p ->> 'thread_id')::uuid,
+    (SELECT array_agg(c::uuid ORDER BY c) FROM jsonb_array_elements_text(coalesce(p -> 'collections', '[]')) AS c),
+    coalesce(p ->> 'request_id', ''),
     coalesce(p ->> 'dedupe_key', ''), coalesce(p ->> 'fingerprint', ''), p ->> 'price_key', p ->> 'mode',
     (p_pins -> (p ->> 'price_key') ->> 'price')::uuid, p_pins, p ->> 'currency', v_input, v_output, v_output, p_price,
     p_at, v_now,
@@ -165,7 +167,7 @@ $$;
 -- In: reservation_id, team_id, account_id, key_id, kind, price_key, fallback_price_keys[], mode, input_tokens,
 -- extra[{price_key, input_tokens}] (calls made besides, such as embedding the query),
 -- max_output_tokens, min_output_tokens, currency, allow_unlimited, effective_at?, expires_at? | ttl_seconds, dedupe_key,
--- fingerprint, deployment_id, turn_id, request_id; `force` re-creates a forgotten hold without asking for room.
+-- fingerprint, deployment_id, turn_id, thread_id?, collections[]?, request_id; `force` re-creates a forgotten hold without asking for room.
 -- Out: the reservation (see billing_held), or {refused: [limit], needs, least} (as asked, and with the shortest
 -- answer; by unit), {no_budget: true}, {price_missing: {…}}, {paused: {since, reason}}, {conflict: true}.
 CREATE OR REPLACE FUNCTION billing_reserve(p jsonb) RETURNS jsonb

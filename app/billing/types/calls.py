@@ -64,6 +64,10 @@ class Hold:
     fingerprint: str = ""
     """Hash of the body behind `dedupe_key`; another one under the same key is a conflict."""
     turn_id: UUID | None = None
+    thread_id: UUID | None = None
+    """What the call belongs to, such as a conversation: opaque, for sums alone."""
+    collections: tuple[UUID, ...] = ()
+    """Those it may draw on or is made for: opaque, for sums alone."""
     request_id: str = ""
 
     def __post_init__(self) -> None:

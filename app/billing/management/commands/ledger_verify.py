@@ -10,6 +10,7 @@ from django.conf import settings
 
 from app.billing.models import Delivery
 from app.billing.reconciling import Reconciled, Tokens, servers_reconcile
+from app.billing.rollups import rollups_rebuild
 from app.billing.verification import Verification, ledger_verify, windows_rebuild
 from app.common.clock import now
 from app.common.told import ToldCommand
@@ -23,7 +24,7 @@ class Command(ToldCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--rebuild", action="store_true", help="set the windows to what their rows add up to"
+            "--rebuild", action="store_true", help="set windows and roll-ups to what their rows add up to"
         )
         parser.add_argument("--json", action="store_true", help="one object, for programs")
         parser.add_argument(
@@ -36,6 +37,8 @@ class Command(ToldCommand):
     def act(self, **options: Any) -> None:
         """Rebuild when asked to, then compare."""
         rebuilt = windows_rebuild() if options["rebuild"] else None
+        if options["rebuild"]:
+            rollups_rebuild()
         result = ledger_verify()
         servers = servers_reconcile(since=now() - timedelta(hours=options["hours"]), until=now())
         if options["json"]:
@@ -49,7 +52,9 @@ class Command(ToldCommand):
 
     def _tell(self, result: Verification, servers: list[Reconciled], rebuilt: int | None) -> None:
         if rebuilt is not None:
-            self.stdout.write(f"{rebuilt} windows were set to the sum of their rows.")
+            self.stdout.write(
+                f"{rebuilt} windows were set to the sum of their rows; the roll-ups were made anew."
+            )
         for item in result.differences:
             self.stdout.write(f"{item.check}: {item.row} has {item.stored}, its rows give {item.rebuilt}")
         self.stdout.write(

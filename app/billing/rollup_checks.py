@@ -1,0 +1,83 @@
+"""What `ledger_verify` asks of the roll-ups: the finest and the threads against entries, the others against the finest.
+
+Entries that are pending are in none of them yet.
+"""
+
+_OWNERS = (
+    "team_id",
+    "account_id",
+    "key_id",
+    "deployment_id",
+    "model",
+    "call_kind",
+    "collections",
+    "thread_id",
+)
+_SUMS = (
+    "entries",
+    "requests",
+    "price",
+    "cost",
+    "estimated_price",
+    "estimated",
+    "unpriced",
+    "uncosted",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+)
+_MONEY = {"price", "cost", "estimated_price"}
+_ADDED = ", ".join(f"sum({name}){'::numeric(28, 15)' if name in _MONEY else ''} AS {name}" for name in _SUMS)
+_MEASURED = ", ".join(_SUMS)
+_MERGED = (
+    "(SELECT f.* FROM billing_spendfact f WHERE NOT EXISTS ("
+    "SELECT 1 FROM billing_rolluppending p WHERE p.entry_id = f.id)) x"
+)
+_KEPT = {
+    "quarter": {"team_id", "account_id", "key_id", "deployment_id", "model", "call_kind", "collections"},
+    "day": {"team_id", "account_id", "key_id", "deployment_id", "model", "call_kind", "collections"},
+    "teamday": {"team_id", "deployment_id", "model", "call_kind", "collections"},
+    "month": {"team_id", "account_id", "key_id", "deployment_id", "model", "call_kind", "collections"},
+    "thread": {"team_id", "account_id", "thread_id"},
+}
+
+
+def _owner(grain: str, name: str) -> str:
+    if name in _KEPT[grain]:
+        return name
+    empty = {"model": "''", "call_kind": "''", "collections": "NULL::uuid[]"}.get(name, "NULL::uuid")
+    return f"{empty} AS {name}"
+
+
+def _check(grain: str) -> str:
+    rows = (
+        "(SELECT * FROM billing_rollup WHERE grain = 'quarter') x"
+        if grain not in {"quarter", "thread"}
+        else _MERGED
+    )
+    owners = ", ".join(_OWNERS)
+    zone = "(SELECT zone FROM billing_rollupzone)"
+    where = "WHERE thread_id IS NOT NULL" if grain == "thread" else ""
+    # Hashed by everything that tells two sums apart, because NULLs cannot be hashed as equal.
+    return f"""
+        WITH t AS (
+          SELECT md5(ROW(at, {owners})::text) AS name, at, team_id, ROW({_MEASURED})::text AS sums FROM (
+            SELECT billing_rollup_at('{grain}', at, {zone}) AS at, {", ".join(_owner(grain, n) for n in _OWNERS)},
+              {_ADDED}
+            FROM {rows} {where}
+            GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+          ) added
+        ), s AS (
+          SELECT md5(ROW(at, {owners})::text) AS name, at, team_id, ROW({_MEASURED})::text AS sums
+          FROM billing_rollup WHERE grain = '{grain}'
+        )
+        SELECT concat('roll-up {grain} ', coalesce(s.at, t.at), ' of team ', coalesce(s.team_id, t.team_id)),
+          s.sums, t.sums
+        FROM s FULL JOIN t ON t.name = s.name WHERE s.sums IS DISTINCT FROM t.sums"""  # noqa: S608 - constants
+
+
+ROLLUP_CHECKS = {
+    f"roll-up by {grain} = sum of its entries": _check(grain)
+    for grain in ("quarter", "day", "teamday", "month", "thread")
+}

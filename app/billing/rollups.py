@@ -1,0 +1,30 @@
+"""Keeps the roll-ups beside the ledger; see `sql/rollups.sql`. Reads are in `spending`."""
+
+from django.conf import settings
+from django.db import connection
+
+BATCH = 20_000
+"""Entries a statement adds up: enough to share rows between entries, few enough to end within a second or two."""
+
+
+def rollups_fold(*, batch: int = BATCH, batches: int = 100) -> int:
+    """Add up what is pending. Returns how many entries; safe to repeat, to run twice at once and to kill."""
+    count = 0
+    for _ in range(batches):
+        folded = _fold(batch)
+        count += folded
+        if folded < batch:
+            break
+    return count
+
+
+def rollups_rebuild() -> int:
+    """Make every roll-up anew from the entries. Returns how many entries are in them."""
+    return _fold(None)
+
+
+def _fold(limit: int | None) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT billing_rollup_fold(%s, %s)", [settings.INSTALLATION_ZONE, limit])
+        count: int = cursor.fetchone()[0]
+    return count

@@ -1,0 +1,166 @@
+"""Reads of the roll-ups: exact sums over any span and owners, at whatever size the ledger has.
+
+Each span is cut into the coarsest pieces that answer it, months between days, and entries that are pending are added in
+the same statement: what is shown is the ledger at one moment.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db import connection, transaction
+
+from app.billing.models import RollupZone
+from app.billing.types.spending import Dimension, Group, SpendScope, SpendSum
+
+_OWNERS = {
+    "team": "team_id",
+    "person": "account_id",
+    "key": "key_id",
+    "model": "model",
+    "deployment": "deployment_id",
+    "collection": "collections",
+    "kind": "call_kind",
+    "thread": "thread_id",
+}
+_TIMES = ("hour", "day", "week", "month", "year")
+_SUMS = (
+    "entries",
+    "requests",
+    "price",
+    "cost",
+    "estimated_price",
+    "estimated",
+    "unpriced",
+    "uncosted",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+)
+_WHOLE = {name for name in _SUMS if name not in {"price", "cost", "estimated_price"}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of the span at one grain."""
+
+    grain: str
+    from_: datetime
+    to: datetime
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """All reads inside see the ledger at one moment, so that sums on one page agree while calls are booked."""
+    outermost = not connection.in_atomic_block
+    with transaction.atomic():
+        if outermost:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
+def spending(*, by: Sequence[Dimension] = (), zone: str, scope: SpendScope) -> list[SpendSum]:
+    """Sums by the given dimensions, in the order of the groups; days, weeks and so on are those of `zone`.
+
+    Without a dimension: exactly one sum. `hour` gives instants, longer times give the local day they begin on;
+    `collection` gives all that a call drew on, so that no call is counted twice.
+    """
+    pieces = _pieces(by, zone, scope)
+    groups = [f"{_group(name)} AS g{number}" for number, name in enumerate(by)]
+    where, values = _conditions(scope)
+    params: dict[str, Any] = {**values, "zone": zone}
+    parts: list[str] = []
+    for number, piece in enumerate(pieces):
+        params |= {f"from{number}": piece.from_, f"to{number}": piece.to}
+        parts.append(
+            f"SELECT {', '.join((*groups, *_SUMS))} FROM billing_rollup WHERE grain = '{piece.grain}' "  # noqa: S608
+            f"AND at >= %(from{number})s AND at < %(to{number})s {where}"
+        )
+    params |= {"from": scope.from_, "to": scope.to}
+    parts.append(
+        f"SELECT {', '.join((*groups, *_SUMS))} FROM billing_spendfact f "  # noqa: S608 - names are ours
+        "JOIN billing_rolluppending p ON p.entry_id = f.id "
+        f"WHERE at >= %(from)s AND at < %(to)s {where}"
+    )
+    names = [f"g{number}" for number in range(len(by))]
+    shown = ", ".join((*names, *(f"sum({name})" for name in _SUMS)))
+    query = f"SELECT {shown} FROM ({' UNION ALL '.join(parts)}) parts"  # noqa: S608 - names are ours
+    if names:
+        query += f" GROUP BY {', '.join(names)} ORDER BY {', '.join(names)}"
+    with connection.cursor() as cursor:
+        cursor.execute(query, params)
+        return [_sum(row, len(by)) for row in cursor.fetchall()]
+
+
+def _sum(row: Sequence[Any], count: int) -> SpendSum:
+    groups: tuple[Group, ...] = tuple(tuple(g) if isinstance(g, list) else g for g in row[:count])
+    sums = dict(zip(_SUMS, row[count:], strict=True))
+    if sums["entries"] is None:
+        return SpendSum(groups=groups)
+    values: dict[str, Any] = {n: int(v) if n in _WHOLE else v for n, v in sums.items()}
+    return SpendSum(groups=groups, **values)
+
+
+def _group(name: Dimension) -> str:
+    if name in _OWNERS:
+        return _OWNERS[name]
+    if name == "hour":
+        return "date_trunc('hour', at, %(zone)s)"
+    return f"date_trunc('{name}', at AT TIME ZONE %(zone)s)::date"
+
+
+def _conditions(scope: SpendScope) -> tuple[str, dict[str, Any]]:
+    wanted = {
+        "team_ids": (
+            "team_id = ANY (%(team_ids)s)",
+            scope.team_ids if scope.team_ids is None else list(scope.team_ids),
+        ),
+        "team_id": ("team_id = %(team_id)s", scope.team_id),
+        "account_id": ("account_id = %(account_id)s", scope.account_id),
+        "key_id": ("key_id = %(key_id)s", scope.key_id),
+        "deployment_id": ("deployment_id = %(deployment_id)s", scope.deployment_id),
+        "model": ("model = %(model)s", scope.model),
+        "kind": ("call_kind = %(kind)s", scope.kind),
+        "collection_id": ("%(collection_id)s = ANY (collections)", scope.collection_id),
+        "thread_id": ("thread_id = %(thread_id)s", scope.thread_id),
+    }
+    kept = {name: pair for name, pair in wanted.items() if pair[1] is not None}
+    return (
+        "".join(f" AND {condition}" for condition, _ in kept.values()),
+        {name: value for name, (_, value) in kept.items()},
+    )
+
+
+def _pieces(by: Sequence[Dimension], zone: str, scope: SpendScope) -> list[_Piece]:
+    if "thread" in by or scope.thread_id is not None:
+        return [_Piece("thread", scope.from_, scope.to)]
+    kept = RollupZone.objects.values_list("zone", flat=True).first()
+    local = [instant.astimezone(ZoneInfo(zone)) for instant in (scope.from_, scope.to)]
+    if kept != zone or "hour" in by or any(_is_within_a_day(instant) for instant in local):
+        return [_Piece("quarter", scope.from_, scope.to)]
+    finest = next((name for name in _TIMES if name in by), "year")
+    owned = scope.account_id or scope.key_id or "person" in by or "key" in by
+    day = "day" if owned else "teamday"
+    if finest in {"day", "week"}:
+        return [_Piece(day, scope.from_, scope.to)]
+    first, last = _month_from(local[0]), local[1].replace(day=1)
+    if first >= last:
+        return [_Piece(day, scope.from_, scope.to)]
+    pieces = [_Piece(day, scope.from_, first), _Piece("month", first, last), _Piece(day, last, scope.to)]
+    return [piece for piece in pieces if piece.from_ < piece.to]
+
+
+def _is_within_a_day(local: datetime) -> bool:
+    return bool(local.hour or local.minute or local.second or local.microsecond)
+
+
+def _month_from(local: datetime) -> datetime:
+    """The first midnight from then on that begins a month."""
+    if local.day == 1:
+        return local
+    return local.replace(year=local.year + local.month // 12, month=local.month % 12 + 1, day=1)
