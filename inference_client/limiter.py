@@ -37,6 +37,10 @@ class Limiter:
         """Calls in line."""
         return len(self._queue)
 
+    def full(self, lane: Lane) -> bool:
+        """Whether one more has to wait."""
+        return bool(self._queue) or not self._room(lane)
+
     def resize(self, slots: int) -> None:
         """Give more slots at once, or fewer as calls end."""
         self._slots = max(1, slots)

@@ -123,8 +123,8 @@ class Estimate:
         )
 
     def held_for(self, stitched: int) -> int:
-        """The same once the prompt is built, of `stitched` tokens besides what was given."""
-        return math.ceil((self.given + stitched) * self.accuracy.factor)
+        """The same once the prompt is built, of `stitched` tokens besides what was given and attached."""
+        return math.ceil((self.given + self.attachments + stitched) * self.accuracy.factor)
 
     def public(self) -> dict[str, Any]:
         """As `precount/` and the `turn` event show it."""

@@ -1,9 +1,10 @@
 """What the model is told besides the question, and how stitched passages meet a caller's own messages."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from app.chat.types import Ask
-from inference_client.types import Message, TextPart
+from inference_client.types import ImagePart, Message, TextPart
 from retrieval.types import Prompt, PromptMessage
 
 SYSTEM = (
@@ -42,8 +43,16 @@ def outgoing(ask: Ask, prompt: Prompt) -> tuple[Message, ...]:
         return ask.messages
     place = last_user(ask.messages)
     leading = [m for m in stitched if m.role == "system"]
-    question = [m for m in stitched if m.role == "user"][-1:]
-    return (*leading, *ask.messages[:place], *question, *ask.messages[place + 1 :])
+    question = replace(ask.messages[place], content=_with_pictures(stitched[-1], ask.messages[place]))
+    return (*leading, *ask.messages[:place], question, *ask.messages[place + 1 :])
+
+
+def _with_pictures(stitched: Message, asked: Message) -> str | tuple[TextPart | ImagePart, ...]:
+    """The stitched question with the pictures that were sent along with it."""
+    text = text_of(stitched)
+    if isinstance(asked.content, str):
+        return text
+    return (TextPart(text), *(part for part in asked.content if isinstance(part, ImagePart)))
 
 
 def text_of(message: Message) -> str:

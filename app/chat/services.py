@@ -79,10 +79,9 @@ def conversation_delete(*, conversation: Conversation) -> None:
     conversation.delete()
 
 
-def turn_feedback_set(*, turn: Turn, rating: str | None, comment: str = "") -> Turn:
-    """Keep what a reader thought of an answer; a rating of None takes it back."""
-    turn.feedback = (
-        None if rating is None else {"rating": rating, "comment": comment, "at": now().isoformat()}
-    )
+def turn_feedback_set(*, turn: Turn, rating: str | None, reason: str = "", comment: str = "") -> Turn:
+    """Keep what a reader thought of an answer, and why; a rating of None takes it back."""
+    said = {"rating": rating, "reason": reason, "comment": comment, "at": now().isoformat()}
+    turn.feedback = None if rating is None else said
     turn.save(update_fields=["feedback"])
     return turn

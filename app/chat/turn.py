@@ -164,7 +164,8 @@ class Turn:
 
     async def _infer(self, admission: Admission, messages: tuple[Message, ...]) -> None:
         """Stream the answer into the log."""
-        self.log.emit("status", {"phase": "waiting"})
+        self._phase(queued=False)
+        admission.in_line = lambda queued: self._phase(queued=queued)
         self.run.input_tokens = self.estimate.total_expected if self.estimate else None
         async with aclosing(admission.infer(messages, **self.ask.options.as_request())) as events:
             async for event in events:
@@ -180,6 +181,10 @@ class Turn:
                         self.log.delta("reasoning", text)
                     case ToolCallDelta():
                         self.log.emit("delta", {"tool": showing.tool_piece(event)})
+
+    def _phase(self, *, queued: bool) -> None:
+        """Say what is waited for: our line, or the model."""
+        self.log.emit("status", {"phase": "queued" if queued else "waiting"})
 
     async def speak_without_model(self, exc: Exception) -> None:
         """When no model answers, a question still gets its passages, marked as such."""

@@ -24,6 +24,8 @@ _counting = threading.Lock()
 """Routing reads the load from other threads, where no event loop is to be asked."""
 
 Waited = Callable[[float], None]
+InLine = Callable[[bool], None]
+"""Told True when a call begins to wait in line, and False when its turn has come."""
 
 
 def limiter_of(target: Target) -> Limiter:
@@ -44,7 +46,9 @@ def outstanding(deployment_id: UUID) -> int:
 
 
 @asynccontextmanager
-async def slot(target: Target, *, lane: Lane, payer: Payer, waited: Waited) -> AsyncIterator[None]:
+async def slot(
+    target: Target, *, lane: Lane, payer: Payer, waited: Waited, in_line: InLine | None = None
+) -> AsyncIterator[None]:
     """Hold one of the deployment's slots; `waited` is told the seconds in line, however the wait ended.
 
     Errors: Busy with the position and the expected wait after `QUEUE_WAIT_SECONDS`.
@@ -53,9 +57,13 @@ async def slot(target: Target, *, lane: Lane, payer: Payer, waited: Waited) -> A
     try:
         async with AsyncExitStack() as held:
             began = time.perf_counter()
+            limiter = limiter_of(target)
+            tell = in_line if in_line is not None and limiter.full(lane) else None
+            if tell is not None:
+                tell(True)
             try:
                 await held.enter_async_context(
-                    limiter_of(target).slot(
+                    limiter.slot(
                         lane=lane,
                         team=str(payer.team_id),
                         person=str(payer.account_id or payer.key_id),
@@ -66,6 +74,8 @@ async def slot(target: Target, *, lane: Lane, payer: Payer, waited: Waited) -> A
                 raise _busy(target, exc) from exc
             finally:
                 waited(time.perf_counter() - began)
+            if tell is not None:
+                tell(False)
             yield
     finally:
         _count(target.deployment_id, -1)

@@ -22,7 +22,7 @@ from app.gate.attempts import INPUT_SHORT, chat_attempt, embedding_attempt, embe
 from app.gate.clients import client, server_of
 from app.gate.counting import prompt_sent
 from app.gate.health import ServerResting, resting
-from app.gate.limiter import slot
+from app.gate.limiter import InLine, slot
 from app.gate.rates import Stand, Ticket, TooFast, admit
 from app.gate.retrying import delay, log_failure, log_short, worth_another
 from app.gate.settling import Booking, settler
@@ -61,6 +61,8 @@ class Admission:
         self.finish_reason = ""
         self.ticket = ticket
         """How rate limits counted it."""
+        self.in_line: InLine | None = None
+        """Who is told when a call waits in our line, and when no more."""
         self._settled: Settled | None = None
         self._waited_s = 0.0
         self._queued_s = 0.0
@@ -276,7 +278,8 @@ async def admitted(
     # Nobody waits in line for a server that is not asked anyway; and while one waited, it may have failed.
     if health.health_of(target).state == "open":
         raise resting([target])
-    async with slot(target, lane=lane, payer=admission.plan.payer, waited=admission.waited):
+    payer, told = admission.plan.payer, admission.in_line
+    async with slot(target, lane=lane, payer=payer, waited=admission.waited, in_line=told):
         if not health.admits(target):
             raise resting([target])
         try:

@@ -152,7 +152,13 @@ class FeedbackView(APIView):
 
     class Input(serializers.Serializer[Any]):
         rating = serializers.ChoiceField(
-            choices=["up", "down"], allow_null=True, help_text="Null takes it back."
+            choices=["good", "bad"], allow_null=True, help_text="Null takes it back."
+        )
+        reason = serializers.ChoiceField(
+            choices=["wrong", "incomplete", "sources", "unclear", "other"],
+            allow_blank=True,
+            default="",
+            help_text="Why, in a word that can be counted.",
         )
         comment = serializers.CharField(max_length=2000, allow_blank=True, default="")
 

@@ -13,8 +13,11 @@ from app.billing.types import Payer
 from app.catalog.models import Backend, Deployment
 from app.catalog.selectors import Target, targets
 from app.chat.models import Turn
+from app.chat.runs import Runs
+from app.chat.turn import take_turn
 from app.common.errors import AppError, PartFailed
 from app.common.models import uuid7
+from app.common.redis_door import redis_close
 from app.gate import health, retrying
 from app.gate.clients import client_close
 from app.gate.embedding import embed, embed_plain, embedding_target
@@ -229,6 +232,26 @@ def test_a_dead_embedder_is_left_alone_too(servers: None, team: Any) -> None:
 
     assert "is left alone" in told(story)[-1]
     assert UsageAttempt.objects.filter(kind="embedding").count() == LIMIT
+
+
+def test_who_waits_in_line_is_told_so_and_when_it_is_over(
+    gather: Callable[..., Any], chat: Target, team: Any
+) -> None:
+    ask = gather("Say")
+
+    async def story(server: FaultServer) -> list[str]:
+        target = replace(at(chat, f"{server.url}/v1"), slots=1)
+        first = asyncio.ensure_future(asked(Payer(team_id=team.id), target))
+        await until(lambda: outstanding(target.deployment_id) > 0)
+        turn = replace(ask, targets=(target,))
+        run = Runs().start(turn.turn_id, lambda run: take_turn(turn, run), replayable=False)
+        assert run.task is not None
+        await asyncio.gather(first, run.task)
+        await redis_close()
+        return [event.data["phase"] for event in run.log.events if event.name == "status"]
+
+    slow = replace(said("ok"), wait_s=0.5)
+    assert told(story, slow, said("ok")) == ["waiting", "queued", "waiting", "generating"]
 
 
 def test_two_teams_take_turns_at_a_server_with_one_slot(chat: Target, team: Any, caller: Any) -> None:

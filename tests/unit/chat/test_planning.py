@@ -8,14 +8,15 @@ import pytest
 
 from app.accounts.selectors import Caller
 from app.catalog.selectors import Target
-from app.chat import planning
+from app.chat import planning, prompting
 from app.chat.planning import estimate_of
 from app.chat.types import Ask, Options
 from app.common.errors import InvalidInput
 from app.common.models import uuid7
 from app.gate import counting
 from inference_client.tokens import counter
-from inference_client.types import Message, ToolCall
+from inference_client.types import ImagePart, Message, TextPart, ToolCall
+from retrieval.types import Prompt, PromptMessage
 
 WORDS = "The quick brown fox jumps over the lazy dog. " * 20
 TOKENS = counter("o200k_base").count(WORDS)
@@ -86,3 +87,13 @@ def test_what_is_too_long_to_ask_is_not_even_counted(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(planning, "text_facts", lambda tokenizer, text: pytest.fail("counted"))
     with pytest.raises(InvalidInput, match="400,000 is the most"):
         estimate_of(replace(ask(USER), question="x" * 400_001))
+
+
+def test_pictures_stay_with_a_question_that_is_searched_for() -> None:
+    picture = ImagePart(b"x", "image/png")
+    asked = Message(role="user", content=(TextPart("What is this?"), picture))
+    later = Message(role="assistant", content="Let me see.")
+    stitched = Prompt((PromptMessage("system", "S"), PromptMessage("user", "Passages. What is this?")), (), 0)
+    sent = prompting.outgoing(replace(ask(asked), messages=(asked, later), collections=(uuid7(),)), stitched)
+    assert [m.role for m in sent] == ["system", "user", "assistant"]
+    assert sent[1].content == (TextPart("Passages. What is this?"), picture)

@@ -301,3 +301,19 @@ def test_what_is_unknown_is_not_zero(run: Run) -> None:
         "unknown",
         "unknown",
     ]
+
+
+def test_the_parts_of_the_waterfall_add_up_to_the_whole(run: Run) -> None:
+    timing = {
+        "precount_ms": 0.2,
+        "search_ms": 40,
+        "embed_ms": 10,
+        "prefill_ms": 300,
+        "decode_ms": 600,
+        "total_ms": 955.5,
+    }
+    parts = run("chat/js/quiet", "(m, timing) => m.stagesOf(timing)", timing)
+    assert sum(ms for _, ms in parts) == pytest.approx(955.5)
+    assert parts[0][0] == "Embedding the question"
+    assert parts[-1] == ["Everything else", pytest.approx(5.5)]
+    assert run("chat/js/quiet", "(m) => [m.stagesOf(null), m.stagesOf({ total_ms: null })]") == [[], []]

@@ -3,7 +3,9 @@ import { copyText, h, icon, iconButton } from "../../common/js/dom.js";
 import { GrowingText } from "../../common/js/streaming.js";
 import { citedNumbers, splitSources } from "./answer.js";
 import { citeButton, decorate, glimpse, tied } from "./citations.js";
+import { Feedback } from "./feedback.js";
 import { quietLine } from "./quiet.js";
+import { announce } from "./live.js";
 import { collectionName } from "./state.js";
 import { isRunning } from "./tree.js";
 
@@ -63,7 +65,10 @@ export class AnswerView {
   /** Bring the page in line with the answer after one event. */
   update(name) {
     if (name === "delta") return this.grow();
-    if (name === "done" || name === "error") return this.refresh();
+    if (name === "done" || name === "error") {
+      announce(this.answer);
+      return this.refresh();
+    }
     this.drawHead();
     return undefined;
   }
@@ -184,12 +189,13 @@ export class AnswerView {
       button.replaceChildren(icon(done ? "check" : "x", true));
       window.setTimeout(() => button.replaceChildren(icon("copy", true)), 1500);
     });
-    const buttons = [answer.text ? copy : null, iconButton("again", "Answer again", () => this.actions.again(answer))];
+    const feedback = answer.text && answer.turn_id ? new Feedback(answer) : null;
+    const buttons = [answer.text ? copy : null, iconButton("again", "Answer again", () => this.actions.again(answer)), ...(feedback?.buttons ?? [])];
     if (answer.sources.length) {
       const cited = citedNumbers(answer.text).length;
       const label = `${answer.sources.length} ${answer.sources.length === 1 ? "source" : "sources"}`;
       buttons.push(h("button", { type: "button", class: "foot-link", onclick: () => this.open(null), title: `${cited} cited, ${answer.sources.length} sent` }, icon("sources", true), label));
     }
-    this.foot.replaceChildren(h("div", { class: "foot-buttons" }, buttons), quietLine(answer));
+    this.foot.replaceChildren(...[h("div", { class: "foot-buttons" }, buttons), quietLine(answer), feedback?.row].filter(Boolean));
   }
 }

@@ -74,6 +74,7 @@ function drawLine(estimate) {
     h("span", { class: "wide" }, `up to ${count(estimate.max_output_tokens)} out`),
     h("span", { class: "price", title: estimate.price ? `At most ${moneyExact(estimate.price.high)}` : moneyExact(null) },
       estimate.price ? moneyRange(estimate.price.low, estimate.price.high) : "price unknown"),
+    estimate.time?.ttft_ms ? h("span", { class: "wide", title: "Half of the last answers began sooner, half later" }, `first token ≈${seconds(estimate.time.ttft_ms.p50)}`) : null,
     remaining(tight, currency),
     estimate.verdict === "capped" ? h("span", { class: "warn" }, "answer will be shortened") : null,
   ].filter(Boolean));

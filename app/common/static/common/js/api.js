@@ -94,6 +94,7 @@ async function json(method, path, options) {
 
 export const get = (path, options) => json("GET", path, options);
 export const post = (path, body, options) => json("POST", path, { ...options, body });
+export const put = (path, body) => json("PUT", path, { body });
 export const patch = (path, body) => json("PATCH", path, { body });
 export const remove = (path) => json("DELETE", path);
 

@@ -1,0 +1,17 @@
+// What is said to people who listen: how an answer ended, once. The words themselves are read where they stand.
+const line = document.getElementById("announcer");
+
+const ENDS = { stopped: "Answer stopped.", interrupted: "Answer interrupted.", length: "Answer cut at its limit." };
+
+/** Say that an answer ended, how long it is and on how many sources it rests. */
+export function announce(answer) {
+  if (!line) return;
+  const words = answer.text.split(/\s+/).filter(Boolean).length;
+  const sources = answer.sources.length;
+  const parts = [
+    answer.error ? "The answer failed." : ENDS[answer.finish_reason] ?? "Answer complete.",
+    words ? `${words} ${words === 1 ? "word" : "words"}.` : "",
+    sources ? `${sources} ${sources === 1 ? "source" : "sources"}.` : "",
+  ];
+  line.textContent = parts.filter(Boolean).join(" ");
+}
