@@ -53,4 +53,4 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=4 \
     CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
 # A shell only to read the variable; exec makes the server itself receive the stop signal.
-CMD ["sh", "-c", "exec uvicorn app.asgi:application --lifespan on --host 0.0.0.0 --port 8000 --no-access-log --no-server-header --log-level warning --timeout-graceful-shutdown \"${DRAIN_SECONDS:-600}\""]
+CMD ["sh", "-c", "exec uvicorn app.asgi:application --lifespan on --host 0.0.0.0 --port 8000 --no-access-log --no-server-header --no-proxy-headers --log-level warning --timeout-graceful-shutdown \"${DRAIN_SECONDS:-600}\""]

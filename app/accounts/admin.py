@@ -227,8 +227,8 @@ class ApiKeyAdmin(ReadOnly, RowAdmin[ApiKey]):
     list_select_related = ("team", "user")
     search_fields = ("prefix", "name", "team__name", "user__email")
     fields = (
-        "prefix", "name", "team", "user", "scopes", "models_allowed", "budget", "created_at", "last_used_at",
-        "expires_at", "revoked_at",
+        "prefix", "name", "team", "user", "scopes", "models_allowed", "networks", "budget", "created_at",
+        "last_used_at", "expires_at", "revoked_at",
     )  # fmt: skip
     ordering = ("-id",)
     actions = ("revoke",)

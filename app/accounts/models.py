@@ -107,6 +107,8 @@ class ApiKey(BaseModel):
     """What it may do: chat, embed, read, write, usage."""
     models_allowed = models.JSONField(null=True, blank=True)
     """Public model names, or null for all."""
+    networks = models.JSONField(default=list, blank=True)
+    """Addresses it may be used from, in CIDR form; empty for any."""
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)

@@ -6,7 +6,9 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from app.accounts.key_text import is_mistyped
 from app.accounts.models import ApiKey, Membership, Role, Team, User, principals_of
+from app.common.addresses import is_within
 from app.common.clock import now
 from app.common.errors import NotAllowed, NotFound
 from retrieval.types import Viewer
@@ -31,6 +33,8 @@ class Caller:
     is_staff: bool
     session_hash: str = ""
     """Password fingerprint of a browser session, empty for keys."""
+    networks: tuple[str, ...] = ()
+    """Addresses its key may be used from; empty for any."""
 
     @property
     def principals(self) -> frozenset[str]:
@@ -50,6 +54,14 @@ class Caller:
         if scope not in self.scopes:
             raise NotAllowed(
                 f"This key lacks the scope `{scope}`. Make a key that has it, or ask who gave you this one."
+            )
+
+    def require_address(self, address: str) -> None:
+        """Errors: NotAllowed when the key was not given for this address."""
+        if self.networks and not is_within(address, self.networks):
+            raise NotAllowed(
+                f"This key may not be used from {address}. Its owner can change its allowed addresses, "
+                "or make you another key."
             )
 
     def require_spender(self, team_id: UUID) -> None:
@@ -78,6 +90,8 @@ def key_digest(key: str) -> str:
 
 def caller_by_key(key: str) -> Caller | None:
     """The caller a valid key stands for; None when it is unknown, expired, revoked or its person is suspended."""
+    if is_mistyped(key):
+        return None
     row = (
         ApiKey.objects.select_related("user")
         .filter(digest=key_digest(key), revoked_at=None)
@@ -102,6 +116,7 @@ def caller_by_key(key: str) -> Caller | None:
         scopes=frozenset(row.scopes),
         models_allowed=frozenset(row.models_allowed) if row.models_allowed is not None else None,
         is_staff=bool(row.user and row.user.is_staff and "staff" in row.scopes),
+        networks=tuple(row.networks),
     )
 
 

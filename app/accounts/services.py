@@ -1,6 +1,5 @@
 """Writes to people, teams and keys."""
 
-import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -9,13 +8,12 @@ from uuid import UUID
 from django.db import transaction
 from django.utils.text import slugify
 
+from app.accounts.key_text import SHOWN, key_text
 from app.accounts.models import ApiKey, Membership, Role, Team, User
 from app.accounts.selectors import key_digest
 from app.audit.services import Verb, audit
 from app.common.clock import now
 from app.common.models import uuid7
-
-KEY_PREFIX = "tsr_"
 
 
 @transaction.atomic
@@ -107,29 +105,31 @@ def key_create(  # noqa: PLR0913 - a key is all of this
     expires_at: datetime | None = None,
     budget: dict[str, Any] | None = None,
     cost_centre: str = "",
+    networks: Sequence[str] = (),
     key_id: UUID | None = None,
 ) -> tuple[ApiKey, str]:
     """A key and its plain text, which is shown once and not kept."""
-    plain = KEY_PREFIX + secrets.token_urlsafe(32)
+    plain = key_text()
     row = ApiKey.objects.create(
         id=key_id or uuid7(),
         team_id=team_id,
         user_id=user_id,
         name=name,
-        prefix=plain[:10],
+        prefix=plain[:SHOWN],
         digest=key_digest(plain),
         scopes=list(scopes),
         models_allowed=list(models_allowed) if models_allowed is not None else None,
         expires_at=expires_at,
         budget=budget,
         cost_centre=cost_centre,
+        networks=list(networks),
     )
     audit(Verb.KEY_MADE, team_id=team_id, object_kind="key", object_id=row.id, after=",".join(row.scopes))
     return row, plain
 
 
 def key_update(*, key: ApiKey, changes: Mapping[str, Any]) -> ApiKey:
-    """Change fields of a key: name, scopes, models_allowed, expires_at, budget, cost_centre."""
+    """Change fields of a key: name, scopes, models_allowed, expires_at, budget, cost_centre, networks."""
     for field, value in changes.items():
         setattr(key, field, value)
     key.save(update_fields=list(changes))

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from app.accounts.models import User
 from app.accounts.selectors import Caller, caller_by_key, caller_by_user
 from app.accounts.services import keys_touch
+from app.common.addresses import address_of
 from app.common.errors import NotAuthenticated
 
 TOUCH_SECONDS = 60
@@ -33,7 +34,10 @@ class KeyHolder:
 
 
 class ApiKeyAuthentication(BaseAuthentication):
-    """`request.auth` becomes the Caller. Errors: NotAuthenticated for a key that is unknown, expired or revoked."""
+    """`request.auth` becomes the Caller. Errors: NotAuthenticated for a key that is unknown, expired or revoked.
+
+    NotAllowed from an address that the key is not for.
+    """
 
     def authenticate(self, request: Request) -> tuple[Any, Caller] | None:
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
@@ -44,6 +48,8 @@ class ApiKeyAuthentication(BaseAuthentication):
             raise NotAuthenticated(
                 "This API key is unknown, expired or revoked. Make a new one with POST /api/v1/keys/, or sign in."
             )
+        forwarded = request.headers.get("X-Forwarded-For", "")
+        caller.require_address(address_of(request.META.get("REMOTE_ADDR", ""), forwarded))
         key_seen(caller)
         return KeyHolder(caller), caller
 

@@ -12,6 +12,7 @@ from app.accounts.models import ApiKey
 from app.accounts.selectors import Caller, team_of
 from app.accounts.services import key_create, key_update
 from app.billing.budgets import budget_set
+from app.common.addresses import Network, network_of
 from app.common.clock import now
 from app.common.errors import InvalidInput, NotAllowed
 
@@ -30,6 +31,7 @@ def key_issue(  # noqa: PLR0913 - one keyword for each field of the route
     expires_at: datetime | None = None,
     budget: Mapping[str, Any] | None = None,
     cost_centre: str = "",
+    networks: Sequence[str] = (),
 ) -> tuple[ApiKey, str]:
     """A new key and its plain text.
 
@@ -45,7 +47,8 @@ def key_issue(  # noqa: PLR0913 - one keyword for each field of the route
         raise NotAllowed("A key of a team acts for no person, so it cannot make personal keys.")
     caller.require_spender(payer.id)
     wanted = scopes if scopes is not None else [s for s in DEFAULT_SCOPES if s in caller.scopes]
-    checked = _within(caller, {"scopes": wanted, "models_allowed": models, "expires_at": expires_at})
+    given = {"scopes": wanted, "models_allowed": models, "expires_at": expires_at, "networks": networks}
+    checked = _within(caller, given)
     row, plain = key_create(
         name=name,
         team_id=payer.id,
@@ -94,10 +97,26 @@ def _within(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
         if models is None or not set(models) <= caller.models_allowed:
             allowed = ", ".join(sorted(caller.models_allowed))
             raise NotAllowed(f"This key is limited to some models, so a key it makes must be too: {allowed}.")
+    if caller.networks and "networks" in wanted:
+        _narrower(caller.networks, wanted["networks"])
     expires_at = wanted.get("expires_at")
     if expires_at is not None and expires_at <= now():
         raise InvalidInput("The key would expire in the past.", detail={"field": "expires_at"})
     return wanted
+
+
+def _narrower(held: Sequence[str], wanted: Sequence[str]) -> None:
+    """Errors: NotAllowed when an address of `wanted` lies outside `held`, or all addresses are wanted."""
+    outer = [network_of(text) for text in held]
+    inner = [network_of(text) for text in wanted]
+    if not inner or not all(any(_contains(net, one) for net in outer) for one in inner):
+        raise NotAllowed(
+            f"This key is for some addresses only, so a key it makes must be too: {', '.join(held)}."
+        )
+
+
+def _contains(outer: Network, inner: Network) -> bool:
+    return outer.version == inner.version and inner.subnet_of(outer)  # type: ignore[arg-type]
 
 
 def _stored(budget: Mapping[str, Any] | None) -> dict[str, str] | None:

@@ -16,7 +16,7 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     name = "apiKey"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer", "description": "An API key: `tsr_…`"}
+        return {"type": "http", "scheme": "bearer", "description": "An API key: `tsk_…`"}
 
 
 _DESCRIPTION = """Chat over your own documents, every token counted.

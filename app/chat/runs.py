@@ -14,6 +14,7 @@ from uuid import UUID
 from app.chat.event_store import EventStore
 from app.chat.events import TurnLog
 from app.chat.types import Failure
+from app.chat.watch import Watch
 from app.common.errors import Restarting
 from app.common.redis_door import Unavailable, async_redis
 from app.gate.rates import Stand
@@ -21,6 +22,8 @@ from app.gate.rates import Stand
 log = logging.getLogger(__name__)
 
 STOP_CHANNEL = "tessera:stop"
+ACCESS_ENDED = "access_ended"
+"""Why a turn is ended whose caller may not go on."""
 KEEP_SECONDS = 5.0
 """How long an ended turn's log stays in memory, for readers that are just arriving."""
 
@@ -29,7 +32,7 @@ _UNANSWERED = Failure("internal", "This turn ended without an answer.", 500, Fal
 
 
 class Stopped(Exception):
-    """The turn was told to end: `stopped` by a person, `interrupted` by the process going down."""
+    """The turn was told to end: `stopped` by a person, `interrupted` by the process going down, or ACCESS_ENDED."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -98,6 +101,7 @@ class Runs:
 
     def __init__(self) -> None:
         self.store = EventStore()
+        self.watch = Watch()
         self.draining = False
         self._by_id: dict[UUID, Run] = {}
         self._listener: asyncio.Task[None] | None = None

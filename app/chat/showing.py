@@ -26,6 +26,13 @@ NO_MODEL: Mapping[str, Any] = {
     "code": "no_model_answered",
     "message": "No model answered. These are the passages found for your question; your question is kept.",
 }
+NOT_ANY_MORE = Failure(
+    "not_authenticated",
+    "This answer was ended: the key or account it was written for is no longer valid, or left the team that pays. What "
+    "was written is kept.",
+    401,
+    False,
+)
 MISTAKE = Failure(
     "internal",
     "Tessera made a mistake while answering. What was written is kept, your question too; try again, and tell an "

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
 
+from app.accounts.standing import standing_of
 from app.billing.types import Settled
 from app.chat import checks, prompting, showing
 from app.chat.clock import StageClock
 from app.chat.planning import counted_at_once, plan_of
 from app.chat.precount import Estimate
-from app.chat.runs import Run, Stopped
+from app.chat.runs import ACCESS_ENDED, Run, Stopped, runs
 from app.chat.timings import figures_of, note
 from app.chat.turn_rows import persist, turn_close, turn_open
 from app.chat.types import Ask, Ending
@@ -48,10 +49,13 @@ async def take_turn(ask: Ask, run: Run) -> None:
     request_id_var.set(ask.request_id)
     turn = Turn(ask, run)
     try:
-        async with run.signal:
-            await turn.answer()
+        with runs().watch.over(standing_of(ask.caller, ask.team_id), lambda: run.signal.stop(ACCESS_ENDED)):
+            async with run.signal:
+                await turn.answer()
     except Stopped as exc:
-        turn.ending = Ending.cut(exc.reason)
+        turn.ending = (
+            Ending.failed(showing.NOT_ANY_MORE) if exc.reason == ACCESS_ENDED else Ending.cut(exc.reason)
+        )
     except (AppError, InferenceError, RetrievalError) as exc:
         turn.ending = Ending.failed(showing.failure(exc))
         await turn.speak_without_model(exc)

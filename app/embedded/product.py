@@ -48,7 +48,7 @@ def manage(*arguments: str) -> tuple[str, ...]:
 
 def web_program(product: Product) -> Program:
     """uvicorn with the ASGI application, on loopback."""
-    options = f"--host 127.0.0.1 --port {product.port} --no-access-log --no-server-header --log-level warning"
+    options = f"--host 127.0.0.1 --port {product.port} --no-access-log --no-server-header"
     # The application itself waits for running answers first; this is for connections that only listen.
     drain = f"--timeout-graceful-shutdown {_LISTENERS_SECONDS}"
     return Program(
@@ -60,6 +60,10 @@ def web_program(product: Product) -> Program:
             "--lifespan",
             "on",
             *options.split(),
+            # X-Forwarded-For is read by ourselves, through as many proxies as TRUSTED_PROXIES says.
+            "--no-proxy-headers",
+            "--log-level",
+            "warning",
             *drain.split(),
         ),
         ready=lambda: http_ok(product.port, "/readyz"),

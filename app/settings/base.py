@@ -19,6 +19,8 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 SECRET_KEY = env.text("SECRET_KEY")
 FIELD_KEYS = env.words("FIELD_KEYS")
 DEBUG = False
+TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0)
+"""How many proxies in front append to X-Forwarded-For; 0: nobody's word but the socket's is taken."""
 
 INSTALLED_APPS = [
     "django.contrib.admin",

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from app.accounts.models import ApiKey, Role
+from app.accounts.selectors import key_digest
 from app.accounts.services import key_create
 from app.billing.selectors import limits_remaining
 from app.billing.types import Payer
@@ -185,3 +186,45 @@ def test_a_key_does_not_put_off_its_own_end(client_for, api_key):
     made = _make(client_for(api_key), expires_at=ends).json()
     answer = client_for(made["key"]).patch(f"{KEYS}{made['id']}/", {"expires_at": None}, format="json")
     assert answer.status_code == 403
+
+
+def test_a_key_may_be_tied_to_addresses(client_for, api_key, settings):
+    made = _make(client_for(api_key), networks=["203.0.113.9/24", "2001:db8::1"]).json()
+    assert made["networks"] == ["203.0.113.0/24", "2001:db8::1/128"]
+    client = client_for(made["key"])
+    refused = client.get("/api/v1/me/")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_allowed")
+    assert "127.0.0.1" in refused.json()["error"]["message"]
+    # Nobody gets in by writing the header; through a trusted proxy it is the proxy's word.
+    assert client.get("/api/v1/me/", headers={"X-Forwarded-For": "203.0.113.7"}).status_code == 403
+    settings.TRUSTED_PROXIES = 1
+    assert client.get("/api/v1/me/", headers={"X-Forwarded-For": "203.0.113.7"}).status_code == 200
+    forged = {"X-Forwarded-For": "203.0.113.7, 198.51.100.1"}
+    assert client.get("/api/v1/me/", headers=forged).status_code == 403
+    assert (
+        client_for(api_key).patch(f"{KEYS}{made['id']}/", {"networks": []}, format="json").status_code == 200
+    )
+    assert client.get("/api/v1/me/").status_code == 200
+
+
+def test_what_is_no_network_is_refused_by_name(client_for, api_key):
+    answer = _make(client_for(api_key), networks=["everywhere"])
+    assert answer.status_code == 422
+    assert "networks" in answer.json()["error"]["detail"]["fields"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [(["127.0.0.1"], 201), (["127.0.0.0/16"], 201), ([], 403), (["0.0.0.0/0"], 403), (["::1"], 403)],
+)
+def test_a_key_tied_to_addresses_makes_only_such_keys(client_for, user, team, asked, status):
+    _, plain = key_create(
+        name="k", team_id=team.id, user_id=user.id, scopes=["write"], networks=["127.0.0.0/8"]
+    )
+    assert _make(client_for(plain), networks=asked, scopes=["write"]).status_code == status
+
+
+def test_a_key_made_before_keys_had_a_checksum_goes_on_working(client_for, api_key):
+    old = "tsr_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
+    ApiKey.objects.filter(id=api_key.row.id).update(digest=key_digest(old), prefix=old[:10])
+    assert client_for(old).get("/api/v1/me/").status_code == 200

@@ -53,7 +53,8 @@ async def lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None
         await send({"type": "lifespan.startup.failed", "message": problem})
         return
     here = runs()
-    tasks = [asyncio.ensure_future(work) for work in (beat(here), here.listen(), write_for_ever())]
+    works = (beat(here), here.listen(), write_for_ever(), here.watch.keep())
+    tasks = [asyncio.ensure_future(work) for work in works]
     _drain_on_sigterm(here)
     await send({"type": "lifespan.startup.complete"})
     await receive()

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from app.accounts.selectors import Caller
+from app.accounts.standing import standing_of
 from app.api.services import (
     ABANDONED,
     Claim,
@@ -34,6 +35,7 @@ from app.common.models import uuid7
 from app.common.redis_door import Unavailable
 
 HEARTBEAT_SECONDS = 15.0
+_LAST_WORDS_SECONDS = 0.3
 _KEY = "idempotency-key"
 Form: TypeAlias = Literal["stream", "whole", "background"]
 _EVENT_NUMBER = re.compile(r"[0-9]{1,15}")
@@ -86,7 +88,7 @@ async def _answer_with(
             await _finished(caller, turn_id)
             await respond.json(200, await run_db(_answer, caller, turn_id), location)
         case "stream":
-            await _send(request, respond, await _events(caller, turn_id, after=0), location)
+            await _send(request, respond, caller, await _events(caller, turn_id, after=0), location)
 
 
 async def _claim(request: Request, caller: Caller, turn_id: UUID) -> Claim | None:
@@ -189,7 +191,7 @@ async def turn_events(request: Request, respond: Responder, caller: Caller, turn
     if "chat" not in caller.scopes:
         caller.require_scope("read")
     await run_db(turn_get, caller, turn_id)
-    await _send(request, respond, await _events(caller, turn_id, after=_last_event(request)))
+    await _send(request, respond, caller, await _events(caller, turn_id, after=_last_event(request)))
 
 
 async def _events(caller: Caller, turn_id: UUID, *, after: int) -> AsyncIterator[bytes]:
@@ -248,17 +250,32 @@ async def _from_row(caller: Caller, turn_id: UUID) -> AsyncIterator[bytes]:
 async def _send(
     request: Request,
     respond: Responder,
+    caller: Caller,
     frames: AsyncIterator[bytes],
     headers: dict[str, str] | None = None,
 ) -> None:
     """Send frames, with a comment in every quiet quarter of a minute. The turn goes on when the reader leaves."""
     await respond.stream(headers)
-    waiting = asyncio.ensure_future(_next(frames))
     leaving = asyncio.ensure_future(request.gone())
+
+    def cut() -> None:
+        # A turn of the same caller is ended in the same moment; its last event should still be read.
+        asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, leaving.cancel)
+
+    with runs().watch.over(standing_of(caller), cut):
+        await _copy(respond, frames, leaving)
+    if leaving.cancelled():
+        await respond.end()
+
+
+async def _copy(respond: Responder, frames: AsyncIterator[bytes], leaving: asyncio.Future[None]) -> None:
+    """Copy frames to a reader until they end or `leaving` does, which is cancelled at their end."""
+    waiting = asyncio.ensure_future(_next(frames))
     try:
         while not leaving.done():
+            either: set[asyncio.Future[Any]] = {waiting, leaving}
             done, _ = await asyncio.wait(
-                {waiting, leaving}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                either, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
             if not done:
                 await respond.write(_COMMENT)
@@ -266,16 +283,16 @@ async def _send(
                 continue
             frame = waiting.result()
             if frame is None:
-                await respond.end()
                 break
             if frame:
                 await respond.write(frame)
             waiting = asyncio.ensure_future(_next(frames))
     finally:
         # A reader of another process's turn holds a connection to the broker, which must not outlive it.
-        leaving.cancel()
-        waiting.cancel()
-        await asyncio.wait({waiting, leaving})
+        pending: set[asyncio.Future[Any]] = {waiting, leaving}
+        for future in pending:
+            future.cancel()
+        await asyncio.wait(pending)
 
 
 async def _next(frames: AsyncIterator[bytes]) -> bytes | None:

@@ -16,6 +16,7 @@ from app.api.idempotency import PARAMETER, idempotent
 from app.api.keys import key_change, key_issue
 from app.api.paging import listed, whole
 from app.api.serializers import body, refusals
+from app.common.addresses import network_of
 
 SCOPES = [*ALL_SCOPES, "staff"]
 
@@ -28,6 +29,19 @@ class BudgetSerializer(serializers.Serializer[Any]):
     period = serializers.ChoiceField(choices=["day", "week", "month", "lifetime"])
 
 
+class NetworkField(serializers.CharField):
+    """An address or a network in CIDR form, kept in its one form."""
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        try:
+            return str(network_of(text))
+        except ValueError as exc:
+            raise serializers.ValidationError(
+                "Not an address or a network, such as 203.0.113.7 or 2001:db8::/32."
+            ) from exc
+
+
 class KeyInput(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=200)
     scopes = serializers.ListField(
@@ -38,6 +52,10 @@ class KeyInput(serializers.Serializer[Any]):
     )
     expires_at = serializers.DateTimeField(allow_null=True, required=False)
     budget = BudgetSerializer(allow_null=True, required=False)
+    networks = serializers.ListField(
+        child=NetworkField(max_length=50), max_length=50, required=False,
+        help_text="Addresses it may be used from, in CIDR form; empty for any.",
+    )  # fmt: skip
     cost_centre = serializers.CharField(
         max_length=60, allow_blank=True, required=False,
         help_text="What finance books its use under, in place of the team's. Set by an admin of the team.",
@@ -52,6 +70,7 @@ class KeyOutput(serializers.Serializer[Any]):
     team_id = serializers.UUIDField(help_text="Pays for what the key does.")
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=SCOPES))
     models = serializers.ListField(child=serializers.CharField(), allow_null=True, source="models_allowed")
+    networks = serializers.ListField(child=serializers.CharField())
     expires_at = serializers.DateTimeField(allow_null=True)
     last_used_at = serializers.DateTimeField(allow_null=True)
     budget = serializers.DictField(allow_null=True)
