@@ -26,7 +26,7 @@ _FIRST_LOOK = timedelta(minutes=2)
 """After this a queued document whose message was lost is enqueued again."""
 
 
-def collection_create(
+def collection_create(  # noqa: PLR0913 - what a collection is made with
     *,
     name: str,
     team_id: UUID,
@@ -34,10 +34,12 @@ def collection_create(
     level: str = "internal",
     description: str = "",
     kind: str = Collection.Kind.LIBRARY,
+    private_to: str = "",
 ) -> Collection:
     """A new collection, private to its owner team: the team gets the one grant, `manage`.
 
-    Whoever made it has it through the team, so that leaving the team or losing the role takes it away.
+    Whoever made it has it through the team, so that leaving the team or losing the role takes it away. `private_to`
+    names the one principal that gets the grant instead, of what is nobody else's in the team.
 
     Errors: Invalid (name, level), Conflict when the team has one of this name.
     """
@@ -51,7 +53,7 @@ def collection_create(
     )
     with transaction.atomic():
         _save_named(collection)
-        _grant(collection, f"team:{team_id}", "manage", created_by)
+        _grant(collection, private_to or f"team:{team_id}", "manage", created_by)
     return collection
 
 

@@ -42,11 +42,13 @@ def stitch(  # noqa: PLR0913 - the parts of a prompt are what they are
     count: Count,
     budget: int,
     searched: bool = True,
+    first: int = 1,
 ) -> Prompt:
     """Lay out one prompt of at most `budget` input tokens by `count`, template marks included.
 
     Passages are chosen by relevance, shared fairly between documents; history gives way before them, the oldest pair
-    first. `searched`: documents were searched, so an empty `passages` is told to the model.
+    first. `searched`: documents were searched, so an empty `passages` is told to the model. `first`: the number of
+    the first passage, where others stand in the prompt already.
     Errors: Invalid when system and question alone do not fit.
     """
     fixed = REPLY_OVERHEAD + _cost(count, question) + (_cost(count, system) if system else 0)
@@ -63,7 +65,7 @@ def stitch(  # noqa: PLR0913 - the parts of a prompt are what they are
     head = [PromptMessage("system", system)] if system else []
     while True:
         placed = _placed(chosen)
-        last = PromptMessage("user", _last(placed, question, searched=searched))
+        last = PromptMessage("user", _last(placed, question, searched=searched, first=first))
         messages = (*head, *pairs, last)
         total = REPLY_OVERHEAD + sum(_cost(count, message.content) for message in messages)
         if total <= budget:
@@ -73,7 +75,7 @@ def stitch(  # noqa: PLR0913 - the parts of a prompt are what they are
             chosen = chosen[:-1]
         else:
             searched = False
-    shown = tuple(_marked(passage) for passage in placed)
+    shown = tuple(marked(passage) for passage in placed)
     return Prompt(messages, shown, total, _left_out(passages, chosen, dropped))
 
 
@@ -112,7 +114,7 @@ def _choose(passages: Sequence[Passage], count: Count, room: int) -> list[Passag
         for rank, passage in enumerate(ranked):
             if rank in taken:
                 continue
-            cost = count(_fenced(99, passage)) + 2
+            cost = count(fenced(99, passage)) + 2
             if cost > left or (limited and spent[passage.document_id] + cost > share):
                 continue
             taken[rank] = passage
@@ -126,25 +128,26 @@ def _placed(ranked: Sequence[Passage]) -> list[Passage]:
     return [*ranked[::2], *reversed(ranked[1::2])]
 
 
-def _marked(passage: Passage) -> Passage:
+def marked(passage: Passage) -> Passage:
     """The passage with a warning for its reader when it addresses the model."""
     if not addresses_model(passage.text):
         return passage
     return replace(passage, warnings=(*passage.warnings, ADDRESSES_THE_MODEL))
 
 
-def _last(chosen: list[Passage], question: str, *, searched: bool) -> str:
+def _last(chosen: list[Passage], question: str, *, searched: bool, first: int) -> str:
     if chosen:
-        return _body(chosen, question)
+        return _body(chosen, question, first)
     return f"{_NOTHING_FOUND}\n\n{question}" if searched else question
 
 
-def _body(passages: list[Passage], question: str) -> str:
-    fenced = "\n".join(_fenced(number, passage) for number, passage in enumerate(passages, start=1))
-    return f"{_BEFORE}\n{fenced}\n\n{question}"
+def _body(passages: list[Passage], question: str, first: int = 1) -> str:
+    quoted = "\n".join(fenced(number, passage) for number, passage in enumerate(passages, start=first))
+    return f"{_BEFORE}\n{quoted}\n\n{question}"
 
 
-def _fenced(number: int, passage: Passage) -> str:
+def fenced(number: int, passage: Passage) -> str:
+    """A passage as the model reads it: numbered, named, and unable to close its own fence."""
     section, _, columns = passage.heading.partition("\n")
     attributes = f'number="[{number}]" document="{_attribute(passage.title)}"'
     if passage.page is not None:

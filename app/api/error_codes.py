@@ -15,6 +15,7 @@ CODES: Mapping[str, str] = {
     "unsupported_media_type": "This route does not take bodies of this type.",
     "conflict": "The present state does not allow this.",
     "turn_running": "An answer of this conversation is still being written.",
+    "attachment_not_ready": "A file that was to go along is still being read, or could not be; `detail` names it.",
     "too_large": "Over a size limit; `detail.limit_bytes` is the limit.",
     "idempotency_key_reused": "This Idempotency-Key came with another body before.",
     "idempotency_in_progress": "The first request with this Idempotency-Key is still running.",

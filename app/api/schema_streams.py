@@ -22,6 +22,15 @@ def _choice(*values: str) -> dict[str, Any]:
     return {"type": "string", "enum": list(values)}
 
 
+_ATTACHMENT = _object(
+    document_id=_TEXT,
+    name=_TEXT,
+    status=_TEXT,
+    way={**_choice("whole", "searched", "picture"), "nullable": True},
+    tokens=_WHOLE,
+    error=_NULL_TEXT,
+)
+
 EVENTS: Mapping[str, Any] = {
     "EventTurn": _object(
         turn_id=_TEXT,
@@ -29,6 +38,7 @@ EVENTS: Mapping[str, Any] = {
         parent_id=_NULL_TEXT,
         model=_TEXT,
         payer=_object(team_id=_TEXT, name=_TEXT),
+        attachments=_array(_ATTACHMENT),
         estimate=_ANY,
         notices=_array(_ANY),
     )
@@ -106,6 +116,11 @@ _ASK = {
     "text": _TEXT,
     "model": _TEXT,
     "collections": {"type": "array", "items": _UUID, "nullable": True, "description": "[]: no retrieval."},
+    "attachments": {
+        "type": "array",
+        "items": _UUID,
+        "description": "Documents of this conversation that go along from here on, beside those of the branch.",
+    },
     "parent": {
         "type": "string",
         "nullable": True,
@@ -146,6 +161,7 @@ STREAM_PATHS: Mapping[str, Any] = {
                         left_out=_array(_TEXT),
                         price=_object(low=_MONEY, expected=_MONEY, high=_MONEY),
                         time={"type": "object", "nullable": True},
+                        attachments=_array(_ATTACHMENT),
                         limits=_array(_ANY),
                         verdict=_choice("ok", "capped", "refused"),
                         reason={"type": "object", "nullable": True},

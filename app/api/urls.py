@@ -7,6 +7,7 @@ from django.urls import URLPattern, path, re_path
 from rest_framework.views import APIView
 
 from app.api.views.account import LimitsView, MeView, ModelsView
+from app.api.views.attachments import AttachmentsView
 from app.api.views.budgets import BudgetsView, BudgetView
 from app.api.views.collections import CollectionsView, CollectionView, GrantsView
 from app.api.views.conversations import ConversationsView, ConversationView, MessagesView
@@ -72,6 +73,7 @@ urlpatterns = [
     *both("conversations", ConversationsView, "conversations"),
     *both("conversations/<uuid:conversation_id>", ConversationView, "conversation"),
     *both("conversations/<uuid:conversation_id>/messages", MessagesView, "conversation-messages"),
+    *both("conversations/<uuid:conversation_id>/attachments", AttachmentsView, "conversation-attachments"),
     *both("turns/<uuid:turn_id>", TurnView, "turn"),
     *both("turns/<uuid:turn_id>/sources", SourcesView, "turn-sources"),
     *both("turns/<uuid:turn_id>/feedback", FeedbackView, "turn-feedback"),

@@ -4,19 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from django.db import connection
-
 from app.accounts.models import Team
 from app.accounts.selectors import Caller, team_get
 from app.catalog.models import IMAGES, JSON_SCHEMA, TOOLS, Deployment
 from app.catalog.selectors import Target, highest_level, targets, targets_named
-from app.chat.models import Turn
-from app.chat.precount import DEFAULT_OUTPUT_TOKENS, Pair
+from app.chat.attaching import attachments_of
+from app.chat.history import NEWEST, branch_of
+from app.chat.precount import DEFAULT_OUTPUT_TOKENS
 from app.chat.prompting import last_question, words_of
 from app.chat.selectors import conversation_get, passages_usual
 from app.chat.types import Ask, Options
 from app.common.cache import remembered
-from app.common.errors import NotAllowed, NotFound, PartFailed
+from app.common.errors import NotAllowed, PartFailed
 from app.gate.embedding import choose
 from app.gate.routing import Routed, Wish, choices, decide
 from inference_client.types import ImagePart, Message
@@ -27,8 +26,6 @@ from retrieval.types import Viewer
 NO_OPTIONS = Options()
 CHARACTERS_PER_TOKEN = 5
 """Rather too many, so that routing leaves nobody out whose window the count would find large enough."""
-NEWEST = "newest"
-"""As `parent`: continue the branch that was written last."""
 
 _cached_targets = remembered(1.0)(targets)
 _cached_named = remembered(1.0)(targets_named)
@@ -45,10 +42,15 @@ def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
     text: str,
     model: str | None = None,
     collections: Sequence[UUID] | None = None,
+    attachments: Sequence[UUID] = (),
     parent: UUID | str | None = NEWEST,
     max_output_tokens: int | None = None,
+    draft: bool = False,
 ) -> Ask:
-    """Gather a turn of a conversation. Errors: NotFound naming the item, NotAllowed, PartFailed without a model."""
+    """Gather a turn of a conversation. `attachments` go along from here on, with those that the branch has already.
+
+    Errors: NotFound naming the item, NotAllowed, PartFailed without a model, Conflict for a file that is not read yet.
+    """
     conversation = conversation_get(caller, conversation_id)
     caller.require_spender(conversation.team_id)
     team = conversation.team
@@ -56,9 +58,12 @@ def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
         caller, collections if collections is not None else [UUID(c) for c in conversation.collections]
     )
     level = highest_level(conversation.level, team.level, *(c.level for c in chosen))
-    parent_id, history = _branch(conversation.id, parent)
+    branch = branch_of(conversation.id, parent)
     wish = _wish(model or conversation.model, level, team.id, [text], max_output_tokens)
     route = _routed(caller, wish)
+    files = attachments_of(
+        conversation, named=attachments, inherited=branch.attachments, target=route.targets[0], draft=draft
+    )
     return Ask(
         turn_id=turn_id,
         request_id=request_id,
@@ -67,16 +72,19 @@ def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
         team_name=team.name,
         targets=route.targets,
         route=route,
-        embedding=_embedding(level) if chosen else None,
+        embedding=_embedding(level) if chosen or files else None,
         question=text,
-        history=history,
+        history=branch.pairs,
+        attachments=files,
+        attachments_id=conversation.attachments_id,
+        notices=branch.notices,
         collections=tuple(c.id for c in chosen),
         retrieved_p50=passages_usual(tuple(c.id for c in chosen)) if chosen else None,
         collection_names=tuple(c.name for c in chosen),
         level=level,
         max_output_tokens=max_output_tokens,
         conversation_id=conversation.id,
-        parent_id=parent_id,
+        parent_id=branch.parent_id,
     )
 
 
@@ -129,6 +137,8 @@ def ask_draft(  # noqa: PLR0913 - what a door may say about a question
     text: str,
     model: str | None,
     collections: Sequence[UUID] | None,
+    attachments: Sequence[UUID] = (),
+    parent: UUID | str | None = NEWEST,
 ) -> Ask:
     """What would be asked if the draft were sent now, in a conversation or as the first of a new one."""
     if conversation_id is not None:
@@ -140,6 +150,9 @@ def ask_draft(  # noqa: PLR0913 - what a door may say about a question
             text=text,
             model=model,
             collections=collections,
+            attachments=attachments,
+            parent=parent,
+            draft=True,
         )
     payer_id = team_id or caller.default_team_id
     caller.require_spender(payer_id)
@@ -243,32 +256,3 @@ def _embedding(level: str) -> Target:
 
 def _collections(caller: Caller, ids: Sequence[UUID]) -> list[Collection]:
     return documents.collections_resolve(Viewer(caller.principals), list(ids)) if ids else []
-
-
-_BRANCH = """
-WITH RECURSIVE branch AS (
-  SELECT id, parent_id, question, answer, 0 AS back FROM chat_turn WHERE conversation_id = %s AND id = %s
-  UNION ALL
-  SELECT t.id, t.parent_id, t.question, t.answer, b.back + 1 FROM chat_turn t JOIN branch b ON t.id = b.parent_id
-)
-SELECT question, answer FROM branch ORDER BY back DESC
-"""
-
-
-def _branch(conversation_id: UUID, parent: UUID | str | None) -> tuple[UUID | None, tuple[Pair, ...]]:
-    """(parent id, pairs of the branch that ends there, oldest first). Questions that failed carry no answer along."""
-    if parent == NEWEST:
-        parent = (
-            Turn.objects.filter(conversation_id=conversation_id)
-            .order_by("-id")
-            .values_list("id", flat=True)
-            .first()
-        )
-    if not isinstance(parent, UUID):
-        return None, ()
-    with connection.cursor() as cursor:
-        cursor.execute(_BRANCH, [conversation_id, parent])
-        rows = cursor.fetchall()
-    if not rows:
-        raise NotFound("There is no such turn in this conversation to continue from.")
-    return parent, tuple(Pair(question, answer) for question, answer in rows if answer)

@@ -17,6 +17,8 @@ class Conversation(BaseModel):
     model = models.CharField(max_length=100, blank=True)
     collections = models.JSONField(default=list)
     """Collection ids searched unless a turn names others."""
+    attachments_id = models.UUIDField(null=True, blank=True)
+    """Its own private collection, made with the first file that is attached."""
     level = models.CharField(max_length=10, choices=Level, default=Level.PUBLIC)
     """Highest privacy level any turn had; never lowered."""
     pinned = models.BooleanField(default=False)
@@ -50,6 +52,8 @@ class Turn(BaseModel):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     question = models.TextField()
+    attachments = models.JSONField(default=list)
+    """Files that went along: document_id, name, way (whole, searched, picture) and tokens of each."""
     answer = models.TextField(blank=True)
     reasoning = models.TextField(blank=True)
     state = models.CharField(max_length=12, choices=TurnState, default=TurnState.RUNNING)
@@ -103,6 +107,8 @@ class SentPassage(BaseModel):
     score = models.FloatField()
     cited = models.BooleanField(default=False)
     warnings = models.JSONField(default=list)
+    whole = models.BooleanField(default=False)
+    """Part of a file that went along whole, rather than something a search found."""
     erased_at = models.DateTimeField(null=True, blank=True)
     receipt = models.CharField(max_length=32, blank=True)
     """Number of the erasure that blanked the text; its hash above stays."""

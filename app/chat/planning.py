@@ -8,8 +8,10 @@ from typing import Any
 import orjson
 
 from app.billing.types import Payer
+from app.catalog.models import IMAGES
 from app.catalog.selectors import Target
 from app.chat import checks, precount
+from app.chat.attachments import attached
 from app.chat.precount import Accuracy, ContextTooLong, Estimate, accuracy_within
 from app.chat.prompting import history_of, last_user, outgoing, system_of, words_of
 from app.chat.types import Ask
@@ -18,7 +20,7 @@ from app.gate.counting import messages_pictures, meter_of, prompt_asked, prompt_
 from app.gate.types import CallPlan
 from inference_client.adapters.kinds import kind_of
 from inference_client.counting import Counted
-from inference_client.images import rule_of
+from inference_client.images import picture_tokens, rule_of
 from inference_client.learned import MESSAGE_OVERHEAD, Facts, joined
 from inference_client.meter import Meter
 from inference_client.types import Message
@@ -70,7 +72,10 @@ async def fitted_aside(ask: Ask, *, scale: float = 1.0) -> tuple[Ask, Estimate]:
     """`fitted` for the event loop: long texts are counted in a thread."""
     size = len(ask.question) + sum(len(pair.question) + len(pair.answer) for pair in ask.history)
     size += sum(len(words_of(message)) for message in ask.messages or ())
-    pictures = any(not isinstance(message.content, str) for message in ask.messages or ())
+    size += sum(len(piece.text) for file in ask.attachments for piece in file.pieces)
+    pictures = ask.with_pictures or any(
+        not isinstance(message.content, str) for message in ask.messages or ()
+    )
     if size <= _LONG and not pictures:
         return fitted(ask, scale=scale)
     return await asyncio.to_thread(lambda: fitted(ask, scale=scale))
@@ -83,6 +88,7 @@ def fitted(ask: Ask, *, scale: float = 1.0) -> tuple[Ask, Estimate]:
 
     When the first choice's window is too small, the route is asked again with the count. Errors: ContextTooLong.
     """
+    ask = placed(ask, scale=scale)
     try:
         estimate = estimate_of(ask, scale=scale)
     except ContextTooLong as exc:
@@ -94,6 +100,35 @@ def fitted(ask: Ask, *, scale: float = 1.0) -> tuple[Ask, Estimate]:
     first, *others = ask.targets
     whole = estimate.held_input + estimate.max_output_tokens
     return replace(ask, targets=(first, *(t for t in others if _holds(t, whole)))), estimate
+
+
+def placed(ask: Ask, *, scale: float = 1.0) -> Ask:
+    """The ask with its files placed for its first-choice deployment: whole, searched, or as pictures."""
+    if not ask.attachments:
+        return ask
+    target = ask.targets[0]
+    rule = rule_of(kind_of(target.kind))
+    found = attached(
+        ask.attachments,
+        window=target.context_window,
+        count=_counter(target, scale),
+        picture_tokens=lambda part: picture_tokens(part, rule),
+    )
+    own = ask.attachments_id
+    others = tuple(c for c in ask.collections if c != own)
+    collections = (*others, own) if found.searched and own is not None else others
+    targets = tuple(t for t in ask.targets if IMAGES in t.capabilities) if ask.with_pictures else ask.targets
+    return replace(ask, attached=found, collections=collections, targets=targets)
+
+
+def _counter(target: Target, scale: float) -> precount.Count:
+    of_message = meter_of(target).weighs.of_message
+
+    def count(text: str) -> int:
+        # The steps after this add the usual marks themselves.
+        return max(0, round(scale * of_message(text_facts(target.tokenizer, text))) - MESSAGE_OVERHEAD)
+
+    return count
 
 
 def _larger(one: Target, other: Target) -> bool:
@@ -110,23 +145,18 @@ def estimate_of(ask: Ask, *, scale: float = 1.0) -> Estimate:
     target = ask.targets[0]
     meter = meter_of(target)
 
-    of_message = meter.weighs.of_message
-
-    def count(text: str) -> int:
-        # The steps after this add the usual marks themselves.
-        return max(0, round(scale * of_message(text_facts(target.tokenizer, text))) - MESSAGE_OVERHEAD)
-
+    count = _counter(target, scale)
     pictures = messages_pictures(target, ask.messages or ())
     return precount.estimate(
         count=count,
         tokenizer=target.tokenizer,
-        accuracy=_accuracy(ask, meter, has_pictures=bool(pictures)),
+        accuracy=_accuracy(ask, meter, has_pictures=bool(pictures) or ask.with_pictures),
         window=target.context_window,
         output_cap=target.max_output_tokens,
         output_wanted=ask.max_output_tokens,
         system=system_of(ask),
         given=_given(ask, count),
-        attachments=pictures,
+        attachments=pictures + ask.attached.tokens,
         reply=meter.expected(Facts(prompts=1)),
         history=ask.history,
         question=ask.question,
@@ -177,8 +207,8 @@ def plan_of(ask: Ask, estimate: Estimate) -> CallPlan:
         targets=ask.targets,
         input_tokens=estimate.held_input,
         output_tokens=estimate.max_output_tokens,
-        embedding=ask.embedding,
-        query_tokens=_query_tokens(ask, estimate) if ask.embedding else 0,
+        embedding=ask.embedding if _embeds(ask) else None,
+        query_tokens=_query_tokens(ask, estimate) if _embeds(ask) else 0,
         ttl_seconds=HOLD_SECONDS,
         rated=True,
         turn_id=ask.turn_id,
@@ -188,9 +218,14 @@ def plan_of(ask: Ask, estimate: Estimate) -> CallPlan:
     )
 
 
+def _embeds(ask: Ask) -> bool:
+    """Whether something is searched, or sentences are quoted."""
+    return bool(ask.collections) or (bool(ask.attached.passages) and ask.targets[0].is_demonstration)
+
+
 def _query_tokens(ask: Ask, estimate: Estimate) -> int:
     """The query goes to the embedder once, and with quotes so do the sentences of the passages."""
-    sentences = 2 * estimate.retrieved_max if ask.targets[0].is_demonstration else 0
+    sentences = 2 * (estimate.retrieved_max + estimate.attachments) if ask.targets[0].is_demonstration else 0
     return 2 * estimate.draft + sentences + 16
 
 

@@ -177,7 +177,8 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
     free = None if window is None else math.floor(window / accuracy.factor) - fixed - attachments - draft
     notices: list[dict[str, Any]] = []
     if free is not None:
-        free, output = _room_for_answer(free, output, window or 0, fixed + attachments + draft, notices)
+        needed = fixed + attachments + draft
+        free, output = _room_for_answer(free, output, window or 0, needed, attachments, notices)
     passages = _passage_budget(free, window) if searches else 0
     left = None if free is None else free - passages
     kept, spent = _fit_history(count, history, left)
@@ -213,16 +214,17 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
 
 
 def _room_for_answer(
-    free: int, output: int, window: int, needed: int, notices: list[dict[str, Any]]
+    free: int, output: int, window: int, needed: int, attachments: int, notices: list[dict[str, Any]]
 ) -> tuple[int, int]:
     """(tokens left for passages and history, output cap): the cap shrinks before a question is refused."""
     if free - output >= 0:
         return free - output, output
     if free < SMALLEST_OUTPUT_TOKENS:
+        along = f", {attachments} of them attached files," if attachments else ""
         raise ContextTooLong(
-            f"Your question needs about {needed} tokens and the model's window holds {window}, answer included. "
-            "Shorten it, or choose a model with a larger window.",
-            detail={"input_tokens": needed, "context_window": window},
+            f"Your question needs about {needed} tokens{along} and the model's window holds {window}, answer "
+            "included. Shorten it, or choose a model with a larger window.",
+            detail={"input_tokens": needed, "context_window": window, "attachments": attachments},
         )
     notices.append(
         {

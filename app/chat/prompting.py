@@ -33,12 +33,14 @@ def history_of(ask: Ask, *, kept: int) -> list[PromptMessage]:
 def outgoing(ask: Ask, prompt: Prompt) -> tuple[Message, ...]:
     """The messages to send.
 
-    In the chat these are the stitched ones. A `/v1` caller's messages stay as they came, in their order; when
-    documents were searched, our instructions lead and the stitched question replaces their last user message.
+    In the chat these are the stitched ones, with files that go whole right after our instructions. A `/v1` caller's
+    messages stay as they came, in their order; when documents were searched, our instructions lead and the stitched
+    question replaces their last user message.
     """
     stitched = tuple(Message(role=m.role, content=m.content) for m in prompt.messages)
     if ask.messages is None:
-        return stitched
+        head = 1 if stitched[0].role == "system" else 0
+        return (*stitched[:head], *ask.attached.messages, *stitched[head:])
     if not ask.collections:
         return ask.messages
     place = last_user(ask.messages)

@@ -15,6 +15,7 @@ from app.billing.selectors import limits_remaining, price_current
 from app.billing.types import OUTPUT_FLOOR, LimitState
 from app.chat.planning import payer_of, plan_of
 from app.chat.precount import Estimate
+from app.chat.showing import before
 from app.chat.types import Ask
 from app.common.cache import remembered
 from app.common.errors import AppError
@@ -38,7 +39,8 @@ def verdict_of(ask: Ask, estimate: Estimate) -> dict[str, Any]:
             "high": money(high, settings.CURRENCY),
         },
         "time": _time(ask.targets[0].deployment_id),
-        "notices": [*(ask.route.notices if ask.route else ()), *estimate.notices],
+        "notices": [*before(ask), *estimate.notices],
+        "attachments": [item.public() for item in ask.attached.placed],
         "limits": [limit.as_detail() for limit in limits],
         "verdict": "refused" if barred else _verdict(estimate, _least(ask, estimate), high, limits),
         "reason": None if barred is None else {"code": barred.name, "message": barred.message},

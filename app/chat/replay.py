@@ -57,6 +57,7 @@ def ended_frames(turn: Turn) -> bytes:
                 "parent_id": str(turn.parent_id) if turn.parent_id else None,
                 "model": turn.model,
                 "payer": {"team_id": str(turn.team_id)},
+                "attachments": turn.attachments,
                 "estimate": turn.estimate,
                 "notices": turn.notices,
             },

@@ -101,6 +101,14 @@ def sources_of(caller: Caller, turn_ids: Sequence[UUID]) -> Mapping[UUID, list[d
     return by_turn
 
 
+WHOLE_CHARS = 600
+"""In a list of messages, how much of each part of a file that went whole; `sources/` has all of it."""
+
+
+def _shortened(source: dict[str, Any]) -> dict[str, Any]:
+    return source | {"text": source["text"][:WHOLE_CHARS]} if source["whole"] else source
+
+
 def _source(row: SentPassage) -> dict[str, Any]:
     names = (
         "passage_id",
@@ -114,7 +122,9 @@ def _source(row: SentPassage) -> dict[str, Any]:
         "start",
         "end",
     )
-    shown = {name: getattr(row, name) for name in (*names, "text", "sha256", "score", "cited", "warnings")}
+    shown = {
+        name: getattr(row, name) for name in (*names, "text", "sha256", "score", "cited", "whole", "warnings")
+    }
     if row.erased_at is not None:
         shown["title"] = f"Erased on {row.erased_at:%-d %B %Y}, receipt {row.receipt}"
     readable = row.erased_at is None
@@ -145,6 +155,7 @@ def _question(turn: Turn) -> dict[str, Any]:
         "parent_id": str(turn.parent_id) if turn.parent_id else None,
         "role": "user",
         "text": turn.question,
+        "attachments": turn.attachments,
         "state": TurnState.DONE,
         "created_at": turn.created_at,
     }
@@ -169,7 +180,7 @@ def _answer(turn: Turn, sources: list[dict[str, Any]]) -> dict[str, Any]:
         "timing": {"ttft_ms": None, "total_ms": None, "tokens_per_second": None} | turn.timing
         if turn.timing
         else None,
-        "sources": sources,
+        "sources": [_shortened(source) for source in sources],
         "quotes": [quote for quote in turn.quotes if quote.get("n") not in hidden],
         "notices": turn.notices,
         "error": turn.error,
@@ -179,6 +190,7 @@ def _answer(turn: Turn, sources: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 _EMPTY: dict[str, Any] = {
+    "attachments": [],
     "reasoning": "",
     "finish_reason": None,
     "model": None,

@@ -11,6 +11,8 @@ from app.catalog.selectors import highest_level
 from app.chat.models import Conversation, Turn, TurnState
 from app.common.clock import now
 from app.common.errors import Conflict, InvalidInput, NotAllowed
+from retrieval.models import Collection
+from retrieval.removal import collection_remove
 from retrieval.selectors import collections_resolve
 
 
@@ -70,13 +72,27 @@ def _checked(caller: Caller, model: str, collections: Sequence[UUID]) -> list[UU
     return [c.pk for c in collections_resolve(viewer_of(caller), list(collections))] if collections else []
 
 
-@transaction.atomic
-def conversation_delete(*, conversation: Conversation) -> None:
-    """Remove a conversation with its turns; the ledger keeps its rows. Errors: Conflict while a turn runs."""
+def conversation_delete(*, conversation: Conversation, done_by: str) -> None:
+    """Remove a conversation with its turns and attached files; the ledger keeps its rows.
+
+    Errors: Conflict while a turn runs.
+    """
+    with transaction.atomic():
+        _require_quiet(conversation)
+    # The files first: what is left after a crash between the two is a conversation that can be deleted again.
+    for own in Collection.objects.filter(
+        pk__in=[conversation.attachments_id] if conversation.attachments_id else []
+    ):
+        collection_remove(collection=own, done_by=done_by)
+    with transaction.atomic():
+        _require_quiet(conversation)
+        conversation.delete()
+
+
+def _require_quiet(conversation: Conversation) -> None:
     Conversation.objects.select_for_update().get(id=conversation.id)
     if Turn.objects.filter(conversation=conversation, state=TurnState.RUNNING).exists():
         raise Conflict("An answer is still being written here. Stop it, then delete.", code="turn_running")
-    conversation.delete()
 
 
 def turn_feedback_set(*, turn: Turn, rating: str | None, reason: str = "", comment: str = "") -> Turn:

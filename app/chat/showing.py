@@ -53,7 +53,7 @@ _NOT_REPLAYABLE: Mapping[str, Any] = {
 
 def turn(ask: Ask, estimate: Estimate, admission: Admission, *, replayable: bool) -> dict[str, Any]:
     """Body of the `turn` event: who pays, what was counted, and what the reader should know beforehand."""
-    notices: list[Mapping[str, Any]] = [*(ask.route.notices if ask.route else ()), *estimate.notices]
+    notices: list[Mapping[str, Any]] = [*before(ask), *estimate.notices]
     notices += [
         {"code": note.code, "message": note.message, "max_output_tokens": admission.output_tokens}
         for note in admission.held.notes
@@ -68,9 +68,15 @@ def turn(ask: Ask, estimate: Estimate, admission: Admission, *, replayable: bool
         "parent_id": _text(ask.parent_id),
         "model": ask.model,
         "payer": {"team_id": str(ask.team_id), "name": ask.team_name},
+        "attachments": [item.public() for item in ask.attached.placed],
         "estimate": {**estimate.public(), "held": money(admission.held.price, settings.CURRENCY)},
         "notices": notices,
     }
+
+
+def before(ask: Ask) -> tuple[Mapping[str, Any], ...]:
+    """What is known before anything is counted."""
+    return (*(ask.route.notices if ask.route else ()), *ask.notices)
 
 
 def source(number: int, passage: Passage) -> dict[str, Any]:
@@ -93,10 +99,22 @@ def source(number: int, passage: Passage) -> dict[str, Any]:
     }
 
 
+_WHOLE_CHARS = 24_000
+"""Of files that go whole, so much in one event: a reader sees how each part begins, and opens the file for the rest."""
+
+
+def sources(passages: Sequence[Passage], *, whole: int) -> list[dict[str, Any]]:
+    """Items of the `sources` event; the first `whole` are parts of attached files, cut so that no event is too long."""
+    each = max(80, _WHOLE_CHARS // max(1, whole))
+    items = [source(n, passage) for n, passage in enumerate(passages, 1)]
+    return [item | {"text": item["text"][:each], "whole": True} for item in items[:whole]] + items[whole:]
+
+
 def retrieval_notices(ask: Ask, prompt: Prompt) -> Iterable[dict[str, Any]]:
     """What search did not find, and what stitching left out."""
     if not prompt.passages:
-        where = ", ".join(ask.collection_names) or "the chosen collections"
+        files = ("the attached files",) if ask.attached.searched else ()
+        where = ", ".join((*ask.collection_names, *files)) or "the chosen collections"
         yield {"code": "nothing_found", "message": f"Nothing found in {where} for this question."}
     if prompt.left_out:
         yield {
@@ -187,7 +205,8 @@ def end(ending: Ending) -> tuple[str, dict[str, Any]]:
 def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[str, Any]) -> ClosedTurn:
     """What is stored of a turn that ended."""
     # Without a search a bracketed number is the model's own text, not a mark.
-    marks = citations(taken.log.text, len(taken.passages)) if taken.ask.collections else None
+    numbered = taken.ask.collections or taken.passages
+    marks = citations(taken.log.text, len(taken.passages)) if numbered else None
     assert taken.admission is not None
     notices = [notice for event in taken.log.events for notice in _notices_in(event)]
     return ClosedTurn(
@@ -204,6 +223,7 @@ def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[
         deployment_id=taken.admission.target.deployment_id,
         model=taken.admission.target.public_name,
         passages=taken.passages,
+        whole=len(taken.ask.attached.passages),
         cited=frozenset(marks.cited) if marks else frozenset(),
     )
 

@@ -16,6 +16,8 @@ from functools import partial
 from app.accounts.standing import standing_of
 from app.billing.types import Settled
 from app.chat import checks, prompting, showing
+from app.chat.attaching import beginnings
+from app.chat.attachments import BEGINNING_PIECES
 from app.chat.clock import StageClock
 from app.chat.planning import counted_at_once, plan_of
 from app.chat.precount import Estimate
@@ -126,16 +128,25 @@ class Turn:
         if not self.ask.collections:
             return []
         self.log.emit("status", {"phase": "retrieving"})
-        return await search(
+        searched = self.ask.attached.searched
+        found = await search(
             query=self.ask.search_text,
             viewer=Viewer(self.ask.caller.principals),
             collection_ids=self.ask.collections,
-            limit=SEARCH_LIMIT,
+            limit=SEARCH_LIMIT * 2 if searched else SEARCH_LIMIT,
             payer=admission,
         )
+        if not searched:
+            return found
+        # Of its own files this branch has only those it brought along, and those that go whole are there already.
+        own = self.ask.attachments_id
+        found = [p for p in found if p.collection_id != own or p.document_id in searched][:SEARCH_LIMIT]
+        silent = searched - {p.document_id for p in found}
+        return [*found, *await run_db(beginnings, tuple(silent), BEGINNING_PIECES)] if silent else found
 
     def _stitch(self, estimate: Estimate, found: list[Passage]) -> Prompt:
         """The prompt within the budget that was counted and held; what did not fit is said."""
+        whole = self.ask.attached.passages
         prompt = stitch(
             system=prompting.system_of(self.ask),
             history=prompting.history_of(self.ask, kept=estimate.history_kept),
@@ -143,13 +154,13 @@ class Turn:
             passages=found,
             count=estimate.count,
             budget=estimate.budget,
-            searched=bool(self.ask.collections),
+            searched=bool(self.ask.collections) and not whole,
+            first=len(whole) + 1,
         )
-        self.passages = prompt.passages
+        self.passages = (*whole, *prompt.passages)
+        if self.ask.collections or whole:
+            self.log.emit("sources", {"items": showing.sources(self.passages, whole=len(whole))})
         if self.ask.collections:
-            self.log.emit(
-                "sources", {"items": [showing.source(n, p) for n, p in enumerate(prompt.passages, 1)]}
-            )
             for notice in showing.retrieval_notices(self.ask, prompt):
                 self.log.emit("notice", notice)
         return prompt

@@ -66,13 +66,13 @@ def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
 _OPEN = """
 WITH opened AS (
   INSERT INTO chat_turn (
-    id, created_at, conversation_id, team_id, parent_id, asked_by_id, question, answer, reasoning, state, finish_reason,
-    model, deployment_id, reservation_id, level, estimate, route, notices, quotes, timing, started_at, heartbeat_at,
-    stop_requested
+    id, created_at, conversation_id, team_id, parent_id, asked_by_id, question, attachments, answer, reasoning, state,
+    finish_reason, model, deployment_id, reservation_id, level, estimate, route, notices, quotes, timing, started_at,
+    heartbeat_at, stop_requested
   ) VALUES (
-    %(id)s, clock_timestamp(), %(conversation)s, %(team)s, %(parent)s, %(asked_by)s, %(question)s, '', '', 'running',
-    '', %(model)s, %(deployment)s, %(reservation)s, %(level)s, %(estimate)s::jsonb, %(route)s::jsonb, '[]',
-    '[]', '{}', clock_timestamp(), clock_timestamp(), false
+    %(id)s, clock_timestamp(), %(conversation)s, %(team)s, %(parent)s, %(asked_by)s, %(question)s,
+    %(attachments)s::jsonb, '', '', 'running', '', %(model)s, %(deployment)s, %(reservation)s, %(level)s,
+    %(estimate)s::jsonb, %(route)s::jsonb, '[]', '[]', '{}', clock_timestamp(), clock_timestamp(), false
   ) RETURNING conversation_id
 )
 UPDATE chat_conversation c SET updated_at = clock_timestamp(), model = %(chosen)s,
@@ -90,6 +90,7 @@ def _turn_insert(ask: Ask, estimate: Estimate, plan: CallPlan) -> None:
         "parent": ask.parent_id,
         "asked_by": ask.caller.user_id,
         "question": ask.question,
+        "attachments": json.dumps([item.public() for item in ask.attached.placed]),
         "model": ask.model,
         "chosen": ask.model_chosen,
         "deployment": plan.targets[0].deployment_id,
@@ -165,6 +166,7 @@ def _sent(row: ClosedTurn) -> list[SentPassage]:
             sha256=p.sha256,
             score=p.score,
             cited=number in row.cited,
+            whole=number <= row.whole,
             warnings=list(p.warnings),
         )
         for number, p in enumerate(row.passages, 1)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from app.accounts.selectors import Caller
 from app.catalog.selectors import Target
+from app.chat.attachments import NOTHING, Attached, Attachment
 from app.chat.precount import Pair
 from app.common.errors import AppError
 from app.gate.routing import Routed
@@ -52,6 +53,14 @@ class Ask:
     collections: tuple[UUID, ...] = ()
     """Collections to search; empty means no retrieval."""
     collection_names: tuple[str, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    """Files that go along, the first attached first."""
+    attachments_id: UUID | None = None
+    """The conversation's own collection, where they lie; among `collections` when some of them are searched."""
+    attached: Attached = NOTHING
+    """What becomes of them, once it was counted."""
+    notices: tuple[Mapping[str, Any], ...] = ()
+    """What its reader should know beforehand."""
     level: str = "public"
     max_output_tokens: int | None = None
     embedding: Target | None = None
@@ -74,6 +83,11 @@ class Ask:
     def model_chosen(self) -> str:
         """The name that the next question of the conversation goes to: an alias stays one."""
         return self.route.name if self.route else self.model
+
+    @property
+    def with_pictures(self) -> bool:
+        """Whether pictures go along, which not every deployment takes."""
+        return any(a.picture is not None for a in self.attachments)
 
     @property
     def search_text(self) -> str:
@@ -150,4 +164,6 @@ class ClosedTurn:
     model: str
     """Whose answer it is."""
     passages: tuple[Passage, ...]
+    whole: int
+    """So many of them, from the first, are of files that went along whole."""
     cited: frozenset[int]

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from app.accounts.selectors import Caller
 from app.api.stream.http import Request, Responder, as_uuid, typed
+from app.api.stream.turns import ids_of, parent_of
 from app.chat.asking import ask_draft
 from app.chat.planning import counted
 from app.chat.quoting import verdict_of
@@ -34,6 +35,8 @@ def _draft(caller: Caller, body: dict[str, Any], request_id: str) -> Ask:
         text=typed(body, "text", str, "the draft as text") or "",
         model=typed(body, "model", str, "a model's name"),
         collections=_ids(collections),
+        attachments=ids_of(body, "attachments"),
+        parent=parent_of(body),
     )
 
 

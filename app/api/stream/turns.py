@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
@@ -18,9 +18,10 @@ from app.api.services import (
     idempotency_release,
 )
 from app.api.stream.http import Request, Responder, as_uuid, typed
-from app.chat.asking import NEWEST, ask_in_conversation
+from app.chat.asking import ask_in_conversation
 from app.chat.event_store import EventsMissing, EventStore
 from app.chat.events import TurnEvent
+from app.chat.history import NEWEST
 from app.chat.models import Turn
 from app.chat.replay import ended_frames, frames_rechecked, shows_passages
 from app.chat.runs import Run, runs
@@ -130,9 +131,6 @@ def _unclaim(caller: Caller, key: str) -> None:
 def _ask(caller: Caller, conversation_id: UUID, turn_id: UUID, request_id: str, body: dict[str, Any]) -> Ask:
     caller.require_scope("chat")
     collections = typed(body, "collections", list, "a list of collection ids")
-    parent: UUID | str | None = NEWEST
-    if "parent" in body:
-        parent = as_uuid(body["parent"], "parent") if body["parent"] is not None else None
     return ask_in_conversation(
         caller=caller,
         conversation_id=conversation_id,
@@ -141,9 +139,22 @@ def _ask(caller: Caller, conversation_id: UUID, turn_id: UUID, request_id: str, 
         text=typed(body, "text", str, "the question as text") or "",
         model=typed(body, "model", str, "a model's name"),
         collections=None if collections is None else [as_uuid(c, "collections") for c in collections],
-        parent=parent,
+        attachments=ids_of(body, "attachments"),
+        parent=parent_of(body),
         max_output_tokens=positive(body, "max_output_tokens"),
     )
+
+
+def parent_of(body: Mapping[str, Any]) -> UUID | str | None:
+    """The turn to go on from: absent, the newest; null, a new root."""
+    if "parent" not in body:
+        return NEWEST
+    return as_uuid(body["parent"], "parent") if body["parent"] is not None else None
+
+
+def ids_of(body: Mapping[str, Any], field: str) -> list[UUID]:
+    """A list of ids that may be absent. Errors: InvalidInput naming the field."""
+    return [as_uuid(value, field) for value in typed(body, field, list, "a list of document ids") or []]
 
 
 def positive(body: dict[str, Any], field: str) -> int | None:

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from app.accounts.models import Level
+from app.accounts.selectors import principal_of
 from app.api.authentication import caller_of
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, limit_of, listed, rows_by_time, rows_of
@@ -185,7 +186,8 @@ class ConversationView(APIView):
     def delete(self, request: Request, conversation_id: UUID) -> Response:
         caller = caller_of(request)
         caller.require_scope("chat")
-        conversation_delete(conversation=conversation_get(caller, conversation_id))
+        row = conversation_get(caller, conversation_id)
+        conversation_delete(conversation=row, done_by=principal_of(caller))
         return Response(status=204)
 
 

@@ -37,6 +37,7 @@ class SourceOutput(serializers.Serializer[Any]):
     sha256 = serializers.CharField(help_text="Of `text` as it was sent.")
     score = serializers.FloatField()
     cited = serializers.BooleanField(help_text="Whether the answer marks it.")
+    whole = serializers.BooleanField(help_text="Part of an attached file that went along whole.")
     warnings = serializers.ListField(child=serializers.CharField())
     readable = serializers.BooleanField()
     reason = serializers.CharField(allow_null=True, help_text="Why it is not readable: no_access.")
@@ -86,6 +87,10 @@ class MessageOutput(serializers.Serializer[Any]):
     parent_id = serializers.CharField(allow_null=True)
     role = serializers.ChoiceField(choices=["user", "assistant"])
     text = serializers.CharField()
+    attachments = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="Of a question: document_id, name, way (whole, searched, picture), tokens.",
+    )
     reasoning = serializers.CharField()
     state = serializers.ChoiceField(choices=TurnState.values)
     finish_reason = serializers.CharField(allow_null=True)
