@@ -113,6 +113,12 @@ def backends_switch(*, to: Backend, prefixes: Sequence[str]) -> None:
     to.enabled = True
 
 
+def deployment_switch(*, deployment: Deployment, on: bool) -> None:
+    """Offer a model or no longer: calls that run go on to their end, new ones go elsewhere."""
+    deployment.enabled = on
+    deployment.save(update_fields=["enabled"])
+
+
 def deployment_put(
     *, backend: Backend, upstream_model: str, purpose: str, **fields: Any
 ) -> tuple[Deployment, bool]:

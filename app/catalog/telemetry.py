@@ -110,6 +110,22 @@ def load_series(
     return series
 
 
+_SPAN = """
+SELECT name, avg(value::float8), max(value::float8) - min(value::float8)
+FROM catalog_loadsample, jsonb_each_text(figures) AS figure(name, value)
+WHERE backend_id = %s AND taken_at >= %s AND taken_at < %s GROUP BY 1
+"""
+
+
+def load_means(backend_id: UUID, *, since: datetime, until: datetime) -> dict[str, float]:
+    """What a server told in that time: means, and of figures that only grow (`…_total`) by how much they did."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SPAN, [backend_id, since, until])
+        return {
+            name: grew if name.endswith("_total") else mean for name, mean, grew in cursor if mean is not None
+        }
+
+
 async def _all(pages: Sequence[Page]) -> list[dict[str, float] | str]:
     return await asyncio.gather(*map(_read, pages))
 

@@ -9,12 +9,20 @@ from app.dashboard.limit_pages import (
     PauseView,
     RemoveView,
 )
+from app.dashboard.server_pages import ServersView, SwitchView, TryView
+from app.dashboard.speed_pages import FindView, SpeedView, TurnView
 from app.dashboard.statement_pages import StatementCsvView, StatementJsonView, StatementsView, StatementView
 from app.dashboard.views import SpendView
 
 app_name = "dashboard"
 urlpatterns = [
     path("", SpendView.as_view(), name="spend"),
+    path("speed/", SpeedView.as_view(), name="speed"),
+    path("speed/find/", FindView.as_view(), name="speed-find"),
+    path("speed/turns/<uuid:turn_id>/", TurnView.as_view(), name="speed-turn"),
+    path("servers/", ServersView.as_view(), name="servers"),
+    path("servers/<uuid:deployment_id>/try/", TryView.as_view(), name="servers-try"),
+    path("servers/<uuid:deployment_id>/switch/", SwitchView.as_view(), name="servers-switch"),
     path("limits/", LimitsView.as_view(), name="limits"),
     path("limits/ask/", AskView.as_view(), name="limits-ask"),
     path("limits/set/", BudgetsView.as_view(), name="limits-set"),
