@@ -4,6 +4,7 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from retrieval import storage
+from retrieval.derived import derived_hashes, derived_remove
 from retrieval.models import Document
 
 _SETTLED_SECONDS = 3600
@@ -17,8 +18,14 @@ def blob_lock(sha256: str) -> None:
 
 
 def blobs_sweep() -> int:
-    """Remove originals without a row: what a process left that died between its commit and the file."""
-    return sum(blobs_release({sha256}) for sha256 in storage.blobs_older_than(_SETTLED_SECONDS))
+    """Remove originals without a row: what a process left that died between its commit and the file.
+
+    What was made from them goes too. Returns how many originals went.
+    """
+    removed = sum(blobs_release({sha256}) for sha256 in storage.blobs_older_than(_SETTLED_SECONDS))
+    for sha256 in derived_hashes():
+        blobs_release({sha256})
+    return removed
 
 
 def blobs_release(hashes: set[str]) -> int:
@@ -28,5 +35,6 @@ def blobs_release(hashes: set[str]) -> int:
         with transaction.atomic():
             blob_lock(sha256)
             if not Document.objects.filter(Q(sha256=sha256) | Q(serving_sha256=sha256)).exists():
+                derived_remove(sha256)
                 removed += storage.blob_remove(sha256)
     return removed

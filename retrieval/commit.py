@@ -100,6 +100,8 @@ def _insert_texts(lease: Lease, reading: Reading) -> None:
                 page=page.number,
                 start=start,
                 text=page.text,
+                lines=[(line.start, line.end, *line.box) for line in page.lines],
+                aspect=page.aspect,
             )
         )
         start += len(page.text) + len(PAGE_BREAK)

@@ -9,6 +9,7 @@ RetrievalError
 ├── ReadError            a file that cannot be read, with the reason
 ├── EmbeddingUnavailable the embedder failed or answered nonsense
 │   └── EmbeddingMismatch  its vectors are not those of the stored documents
+├── Busy                 too much of this kind runs at this moment
 └── LeaseLost            another worker took the job over; stop writing
 
 Each class carries a stable code and the HTTP status a web tier may answer with; this module knows
@@ -113,6 +114,14 @@ class EmbeddingMismatch(EmbeddingUnavailable):
 
     code = "embedding_mismatch"
     retryable = False
+
+
+class Busy(RetrievalError):
+    """Too much of this kind runs at this moment. Try again in a few seconds."""
+
+    code = "busy"
+    status = 503
+    retryable = True
 
 
 class LeaseLost(RetrievalError):

@@ -233,6 +233,11 @@ class DocumentText(Row):
     start = models.PositiveBigIntegerField()
     """Offset of this page's first character in the whole document text."""
     text = models.TextField()
+    lines = models.JSONField(default=list, blank=True)
+    """Where the text stands: [start, end, left, top, right, bottom] of each line, offsets into `text`, places as
+    fractions of the page. Empty where the format has no places, and for what was read before they were kept."""
+    aspect = models.FloatField(null=True, blank=True)
+    """Width by height of the page as it is shown; null where it cannot be shown."""
 
     class Meta:
         constraints = [

@@ -19,6 +19,8 @@ class TextPage:
     text: str
     start: int
     """Offset of the first character in the whole document text."""
+    aspect: float | None = None
+    """Width by height of the page's picture; None where it is not known or there is none."""
 
 
 def _granted(viewer: Viewer, verb: Verb) -> QuerySet[Grant]:
@@ -162,11 +164,21 @@ def _manages(viewer: Viewer, receipt: Receipt) -> bool:
     return _granted(viewer, "manage").filter(collection=receipt.collection_id).exists()
 
 
-def document_text(viewer: Viewer, document_id: UUID) -> list[TextPage]:
+def document_text(
+    viewer: Viewer, document_id: UUID, *, after: int = 0, limit: int | None = None
+) -> list[TextPage]:
     """What the machine read of the version that serves, by page; empty before it is ready. Errors: NotFound."""
-    document = document_get(viewer, document_id)
-    rows = DocumentText.objects.filter(document=document, version=document.serving_version).order_by("page")
-    return [TextPage(number=row.page, text=row.text, start=row.start) for row in rows]
+    return document_pages(document_get(viewer, document_id), after=after, limit=limit)
+
+
+def document_pages(document: Document, *, after: int = 0, limit: int | None = None) -> list[TextPage]:
+    """`document_text` of a document that the caller was given by a selector."""
+    rows = (
+        DocumentText.objects.filter(document=document, version=document.serving_version, page__gt=after)
+        .order_by("page")
+        .values_list("page", "text", "start", "aspect")[:limit]
+    )
+    return [TextPage(*row) for row in rows]
 
 
 def space_active() -> EmbeddingSpace | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
-from uuid import UUID
+from typing import Any
 
 from django.conf import settings
 
@@ -169,25 +169,24 @@ def turn_make(*, conversation: Conversation, parent: Turn | None = None, **field
 
 
 def passage_make(
-    *, turn: Turn, collection: Collection, number: int = 1, text: str = "", document_id: UUID | None = None
+    *, turn: Turn, collection: Collection, number: int = 1, text: str = "", **fields: object
 ) -> SentPassage:
     """A passage as it was sent in a turn."""
     text = text or f"Passage {number} of the document."
+    values: dict[str, Any] = {
+        "passage_id": uuid7(),
+        "document_id": uuid7(),
+        "document_version": 1,
+        "title": "A document",
+        "heading": "Chapter",
+        "page": 2,
+        "start": 0,
+        "end": len(text),
+        "sha256": "0" * 64,
+        "score": 0.9,
+        "cited": number == 1,
+        **fields,
+    }
     return SentPassage.objects.create(
-        turn=turn,
-        team_id=turn.team_id,
-        number=number,
-        passage_id=uuid7(),
-        document_id=document_id or uuid7(),
-        document_version=1,
-        collection_id=collection.pk,
-        title="A document",
-        heading="Chapter",
-        page=2,
-        start=0,
-        end=len(text),
-        text=text,
-        sha256="0" * 64,
-        score=0.9,
-        cited=number == 1,
+        turn=turn, team_id=turn.team_id, collection_id=collection.pk, number=number, text=text, **values
     )

@@ -22,6 +22,7 @@ from app.api.views.ingestion import DocumentCancelView, DocumentRereadView, Docu
 from app.api.views.keys import KeysView, KeyView
 from app.api.views.limits import LimitRequestDecisionView, LimitRequestsView
 from app.api.views.messages import FeedbackView, SourcesView, TurnView
+from app.api.views.pages import PagePictureView, PageView
 from app.api.views.previews import PreviewView
 from app.api.views.search import SearchView
 from app.api.views.statements import StatementCsvView, StatementsView, StatementView
@@ -61,6 +62,12 @@ urlpatterns = [
     *both("collections/<uuid:collection_id>/grants", GrantsView, "collection-grants"),
     *both("documents/<uuid:document_id>", DocumentView, "document"),
     *both("documents/<uuid:document_id>/text", DocumentTextView, "document-text"),
+    *both("documents/<uuid:document_id>/pages/<int:number>", PageView, "document-page"),
+    path(
+        f"{BASE}documents/<uuid:document_id>/pages/<int:number>.webp",
+        PagePictureView.as_view(),
+        name="document-page-picture",
+    ),
     *both("documents/<uuid:document_id>/file", DocumentFileView, "document-file"),
     *both("documents/<uuid:document_id>/retry", DocumentRetryView, "document-retry"),
     *both("documents/<uuid:document_id>/cancel", DocumentCancelView, "document-cancel"),

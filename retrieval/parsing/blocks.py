@@ -53,6 +53,8 @@ class Page:
     """Whether the text was recognised from a picture."""
     confidence: float | None = None
     """Of the recognition, 0 to 1, weighted by length; None where nothing was recognised."""
+    aspect: float | None = None
+    """Width by height of the page as it is shown; None where it cannot be shown."""
 
     def boxes(self, start: int, end: int) -> tuple[Box, ...]:
         """Where `text[start:end]` stands: a box for each line it touches, to be marked on the page's picture."""

@@ -86,6 +86,8 @@ class Format:
     claims: Callable[[Clues], int]
     """How sure it is that a file is its own: 0 not at all, else FALLBACK, LIKELY or SURE; the surest reads it."""
     read: Parser
+    picture: Callable[[Source, int], bytes] | None = None
+    """WebP of one page by its number, where the format has pages that can be shown."""
 
 
 def by_text(*suffixes: str) -> Callable[[Clues], int]:

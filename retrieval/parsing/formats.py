@@ -49,6 +49,17 @@ def parse(source: Source) -> Reading:
     return replace(reading, metadata=metadata, warnings=(*reading.warnings, *_recognised(reading.pages)))
 
 
+def picture(source: Source, number: int) -> bytes:
+    """WebP of one page, drawn in this very process. Errors: ReadError, also where there is no such page."""
+    drawer = sniff(source).picture
+    if drawer is None:
+        raise ReadError(
+            f"“{source.name}” is of a format without pages to be shown; its text is all there is.",
+            reason="unpictured",
+        )
+    return drawer(source, number)
+
+
 def sniff(source: Source) -> Format:
     """The format that claims the content. Errors: ReadError for what is empty, locked or nobody's."""
     clues = Clues(source)

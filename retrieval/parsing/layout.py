@@ -8,6 +8,7 @@ import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from retrieval.parsing.bands import (
     LINE_JOIN,
@@ -49,13 +50,12 @@ def layout(
     *,
     titles: Mapping[str, int] | None = None,
     extra: Sequence[str] = (),
-    ocr: bool = False,
-    confidence: float | None = None,
+    **more: Any,
 ) -> Page:
     """The page of `builder` from its segments.
 
     `titles`: bookmarks of this page by `title_key`, with their level; a line that equals one is a heading. `extra`:
-    texts without a place, added at the end.
+    texts without a place, added at the end. `more`: further fields of Page.
     """
     shown: list[Line] = []
     if segments:
@@ -64,7 +64,7 @@ def layout(
             _add(builder, part, shown)
     for text in extra:
         builder.add("paragraph", text)
-    return builder.page(lines=tuple(shown), ocr=ocr, confidence=confidence)
+    return builder.page(lines=tuple(shown), **more)
 
 
 def title_key(line: str) -> str:

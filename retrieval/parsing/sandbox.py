@@ -56,8 +56,13 @@ class _Reader:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def read(self, source: Source, heartbeat: Callable[[], None] | None) -> Reading:
-        """Errors: ReadError, what `heartbeat` raises, _Died when the process ended without an answer."""
+    def answer(
+        self, source: Source, heartbeat: Callable[[], None] | None = None, *, picture: int = 0
+    ) -> bytes:
+        """A Reading as `wire` has it, or the picture of a page.
+
+        Errors: what `heartbeat` raises, _Died when the process ended without an answer.
+        """
         self.files += 1
         with tempfile.NamedTemporaryFile() as answer, tempfile.NamedTemporaryFile() as place:
             request = {
@@ -68,6 +73,7 @@ class _Reader:
                 "answer": answer.name,
                 "place": place.name,
                 "skip": sorted(source.skip),
+                "picture": picture,
             }
             try:
                 whole = self._send(json.dumps(request)) and self._wait(source, heartbeat)
@@ -75,7 +81,7 @@ class _Reader:
                 raise _Died(None, "", page=int(place.read() or 0)) from None
             if not whole:
                 raise _Died(self._process.wait(), self._last_words(), page=int(place.read() or 0))
-            return wire.load(answer.read())
+            return answer.read()
 
     def close(self) -> None:
         self._process.kill()
@@ -157,7 +163,7 @@ def read_confined(source: Source, *, heartbeat: Callable[[], None] | None = None
         fresh = reader.files == 0
         keep = False
         try:
-            reading = reader.read(source, heartbeat)
+            reading = wire.load(reader.answer(source, heartbeat))
             keep = True
             return reading
         except ReadError:
@@ -171,6 +177,26 @@ def read_confined(source: Source, *, heartbeat: Callable[[], None] | None = None
                     raise _crashed(source, death) from death
                 given_up = frozenset(page for page, times in stops.items() if times > 1)
                 source = replace(source, skip=given_up)
+        finally:
+            _put_back(reader, keep=keep)
+
+
+def picture_confined(source: Source, number: int) -> bytes:
+    """WebP of one page, drawn in another process. Errors: ReadError, as `read_confined`."""
+    while True:
+        reader = _take(source.limits)
+        fresh = reader.files == 0
+        keep = False
+        try:
+            shown = wire.picture_load(reader.answer(source, picture=number))
+            keep = True
+            return shown
+        except ReadError:
+            keep = reader.alive
+            raise
+        except _Died as death:
+            if fresh:
+                raise _crashed(source, death) from death
         finally:
             _put_back(reader, keep=keep)
 

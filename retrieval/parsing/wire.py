@@ -18,6 +18,7 @@ def reading_dump(reading: Reading) -> bytes:
             [(line.start, line.end, line.box) for line in page.lines],
             page.ocr,
             page.confidence,
+            page.aspect,
         )
         for page in reading.pages
     ]
@@ -31,22 +32,31 @@ def error_dump(error: ReadError) -> bytes:
 
 def load(data: bytes) -> Reading:
     """Errors: ReadError as the reader raised it, ValueError when the answer is not whole."""
-    answer: dict[str, Any] = orjson.loads(data)
-    if "error" in answer:
-        raise ReadError(answer["error"], reason=answer["reason"])
+    answer = _told(data)
     name, mime, paged, metadata, warnings = answer["about"]
     pages = tuple(_page(*raw) for raw in answer["pages"])
     return Reading(name, mime, pages, paged, metadata, tuple(warnings))
 
 
-def _page(
-    number: int, text: str, blocks: list[Any], lines: list[Any], ocr: bool, confidence: float | None
-) -> Page:
+def picture_load(data: bytes) -> bytes:
+    """A page's picture as it is. Errors: ReadError as the reader raised it."""
+    if data.startswith(b"{"):
+        _told(data)
+    return data
+
+
+def _told(data: bytes) -> dict[str, Any]:
+    answer: dict[str, Any] = orjson.loads(data)
+    if "error" in answer:
+        raise ReadError(answer["error"], reason=answer["reason"])
+    return answer
+
+
+def _page(number: int, text: str, blocks: list[Any], lines: list[Any], *rest: Any) -> Page:
     return Page(
         number,
         text,
         tuple(Block(kind, start, end, tuple(heading)) for kind, start, end, heading in blocks),
         tuple(Line(start, end, tuple(box)) for start, end, box in lines),
-        ocr,
-        confidence,
+        *rest,
     )

@@ -1,8 +1,8 @@
 """The reading process: bounded memory and time, one file after another, nothing kept between them.
 
-Run as `python -m retrieval.parsing.worker`. Each line of standard input is a request as JSON; its answer, a Reading or
-a ReadError, goes to the file the request names, and a line to standard output says that it is whole. A file that
-crashes or exhausts a parser takes this process with it and nothing else.
+Run as `python -m retrieval.parsing.worker`. Each line of standard input is a request as JSON; its answer, a Reading,
+the picture of a page or a ReadError, goes to the file the request names, and a line to standard output says that it is
+whole. A file that crashes or exhausts a parser takes this process with it and nothing else.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from retrieval.errors import ReadError
-from retrieval.parsing.formats import parse
+from retrieval.parsing.formats import parse, picture
 from retrieval.parsing.limits import Limits
 from retrieval.parsing.source import Source
 from retrieval.parsing.wire import error_dump, reading_dump
@@ -61,6 +61,8 @@ def _answer(request: Mapping[str, Any]) -> bytes:
     )
     try:
         with Path(request["place"]).open("r+b", buffering=0) as place:
+            if request["picture"]:
+                return picture(source, request["picture"])
             return reading_dump(parse(source))
     except ReadError as error:
         return error_dump(error)

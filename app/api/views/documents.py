@@ -1,5 +1,6 @@
 """Documents: uploaded, read by the machine, searched."""
 
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -23,13 +24,14 @@ from app.api.documents import (
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page
 from app.api.serializers import given, refusals
+from app.api.views.pages import picture_address
 from app.billing.uploads import upload_admit
 from retrieval.models import Document, Status
 from retrieval.removal import document_remove
 from retrieval.selectors import (
     collection_writable,
     document_get,
-    document_text,
+    document_pages,
     document_writable,
     documents_list,
 )
@@ -253,6 +255,10 @@ class DocumentTextView(APIView):
         number = serializers.IntegerField()
         text = serializers.CharField()
         start = serializers.IntegerField(help_text="Offset of the first character in the whole text.")
+        picture = serializers.CharField(
+            allow_null=True, help_text="Address of the page as WebP; null: not shown."
+        )
+        aspect = serializers.FloatField(allow_null=True, help_text="Width by height of the picture.")
 
         class Meta:
             ref_name = "DocumentPage"
@@ -269,7 +275,9 @@ class DocumentTextView(APIView):
         caller = caller_of(request)
         caller.require_scope("read")
         query = given(self.Query, request.query_params.dict())
-        pages = [p for p in document_text(viewer_of(caller), document_id) if p.number > query["cursor"]]
+        document = document_get(viewer_of(caller), document_id)
+        pages = document_pages(document, after=query["cursor"], limit=query["limit"] + 1)
         part = pages[: query["limit"]]
         following = str(part[-1].number) if len(pages) > len(part) else None
-        return Response({"items": self.Output(part, many=True).data, "next": following})
+        items = [asdict(p) | {"picture": picture_address(document.pk, p.number, p.aspect)} for p in part]
+        return Response({"items": self.Output(items, many=True).data, "next": following})

@@ -1,5 +1,6 @@
 """Messages, turns and sources as they were sent, shown as far as the caller may read now."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +13,11 @@ from rest_framework.views import APIView
 from app.api.authentication import caller_of
 from app.api.paging import listed, whole
 from app.api.serializers import MoneySerializer, body, refusals
+from app.api.views.pages import PlaceOutput, place_shown
 from app.chat.models import TurnState
 from app.chat.selectors import messages_of, sources_of, turn_get
 from app.chat.services import turn_feedback_set
+from retrieval.places import Stretch, places_of
 
 
 class SourceOutput(serializers.Serializer[Any]):
@@ -44,6 +47,17 @@ class SourceOutput(serializers.Serializer[Any]):
 
     class Meta:
         ref_name = "Source"
+
+
+class PlacedOutput(SourceOutput):
+    places = PlaceOutput(
+        many=True,
+        help_text="Pages that can be shown with the passage marked; empty for formats without pages, other versions, "
+        "and what may not be read.",
+    )
+
+    class Meta:
+        ref_name = "SourcePlaced"
 
 
 class UsageSerializer(serializers.Serializer[Any]):
@@ -143,13 +157,30 @@ class SourcesView(APIView):
     """The passages that were sent in a turn, in the order of their numbers."""
 
     @extend_schema(
-        operation_id="turns_sources", responses={200: listed(SourceOutput, "Source"), **refusals(403, 404)}
+        operation_id="turns_sources",
+        responses={200: listed(PlacedOutput, "SourcePlaced"), **refusals(403, 404)},
     )
     def get(self, request: Request, turn_id: UUID) -> Response:
         caller = caller_of(request)
         caller.require_scope("read")
         turn = turn_get(caller, turn_id)
-        return whole(SourceOutput(sources_of(caller, [turn.id])[turn.id], many=True).data)
+        return whole(PlacedOutput(_placed(sources_of(caller, [turn.id])[turn.id]), many=True).data)
+
+
+def _placed(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The sources with where each stands on the pages of its document."""
+    stretches = {source["n"]: _stretch(source) for source in sources if source["readable"]}
+    found = places_of(list(stretches.values()))
+    shown = {n: [place_shown(place) for place in found.get(at, ())] for n, at in stretches.items()}
+    return [source | {"places": shown.get(source["n"], [])} for source in sources]
+
+
+def _stretch(source: Mapping[str, Any]) -> Stretch:
+    # A single picture has one page without a number.
+    page = source["page"] or 1
+    last = source["page_end"] or page
+    place = (source["document_id"], source["document_version"], source["start"], source["end"])
+    return Stretch(*place, page=page, page_end=last)
 
 
 class FeedbackView(APIView):

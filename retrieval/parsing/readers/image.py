@@ -10,6 +10,7 @@ from retrieval.parsing import ocr
 from retrieval.parsing.blocks import Page, PageBuilder, Reading, page_ranges
 from retrieval.parsing.clues import SURE, Clues, Format
 from retrieval.parsing.layout import layout
+from retrieval.parsing.pictures import aspect_of, no_page, webp
 from retrieval.parsing.source import Source
 
 _SIGNATURES = (
@@ -53,6 +54,14 @@ def read_image(source: Source) -> Reading:
 
 
 def _frame(image: Image.Image, number: int, source: Source) -> Page:
+    upright = _upright(image, number, source)
+    read = ocr.recognise(upright)
+    aspect = aspect_of(*upright.size)
+    return layout(read.segments, PageBuilder(number), ocr=True, confidence=read.confidence, aspect=aspect)
+
+
+def _upright(image: Image.Image, number: int, source: Source) -> Image.Image:
+    """One frame as people see it, on white."""
     if number > 1:
         image.seek(number - 1)
     if image.width * image.height > source.limits.pixels:
@@ -68,8 +77,20 @@ def _frame(image: Image.Image, number: int, source: Source) -> Page:
     if upright.mode in {"RGBA", "LA", "P", "PA"}:
         # What shows through is white to a reader.
         upright = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright.convert("RGBA"))
-    read = ocr.recognise(upright.convert("RGB"))
-    return layout(read.segments, PageBuilder(number), ocr=True, confidence=read.confidence)
+    return upright.convert("RGB")
+
+
+def picture_image(source: Source, number: int) -> bytes:
+    """The picture itself, or one frame of a TIFF. Errors: ReadError."""
+    Image.MAX_IMAGE_PIXELS = None
+    try:
+        with warnings.catch_warnings(action="ignore"), Image.open(source.path) as image:
+            total = getattr(image, "n_frames", 1) if image.format in _FRAMES else 1
+            if not 1 <= number <= total:
+                raise no_page(source, number)
+            return webp(_upright(image, number, source))
+    except _BROKEN as exc:
+        raise ReadError(f"“{source.name}” is a picture that is damaged inside and cannot be shown.") from exc
 
 
 def _claims(clues: Clues) -> int:
@@ -78,5 +99,12 @@ def _claims(clues: Clues) -> int:
 
 
 FORMATS = (
-    Format("image", "image/*", "pictures with text (PNG, JPEG, TIFF, WebP, GIF, BMP)", _claims, read_image),
+    Format(
+        "image",
+        "image/*",
+        "pictures with text (PNG, JPEG, TIFF, WebP, GIF, BMP)",
+        _claims,
+        read_image,
+        picture_image,
+    ),
 )

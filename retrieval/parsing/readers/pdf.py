@@ -17,6 +17,7 @@ from retrieval.parsing.blocks import Page, PageBuilder, Reading, page_ranges
 from retrieval.parsing.clues import SURE, Format
 from retrieval.parsing.layout import layout
 from retrieval.parsing.pdf_words import PageText, page_text
+from retrieval.parsing.pictures import aspect_of, no_page, scale_for, webp
 from retrieval.parsing.readers.text import text_blocks
 from retrieval.parsing.source import Source
 
@@ -100,9 +101,11 @@ class _Page:
         try:
             text = page_text(page)
             extra = list(pdf_extras.typed_in(page))
+            # The password is forgotten after reading, so an encrypted page cannot be drawn later.
+            aspect = None if self._source.password else aspect_of(*page.get_size())
             if text.characters >= _FEW and not (bad := _garbled(text)):
                 self._mark_hidden(page, text)
-                return layout(text.segments, self._builder, titles=titles, extra=extra)
+                return layout(text.segments, self._builder, titles=titles, extra=extra, aspect=aspect)
             bad = _garbled(text)
             if (read := self._recognised(page, text, bad=bad)) is not None:
                 return layout(
@@ -112,12 +115,14 @@ class _Page:
                     extra=extra,
                     ocr=True,
                     confidence=read.confidence,
+                    aspect=aspect,
                 )
             bad = bad and not any(char.isalpha() for segment in text.segments for char in segment.text)
             if bad:
                 self._found.note("garbled", self._number)
             self._mark_hidden(page, text)
-            return layout(() if bad else text.segments, self._builder, titles=titles, extra=extra)
+            shown = () if bad else text.segments
+            return layout(shown, self._builder, titles=titles, extra=extra, aspect=aspect)
         finally:
             page.close()
 
@@ -269,4 +274,23 @@ def _too_many(source: Source, pages: int) -> ReadError:
     )
 
 
-FORMATS = (Format("pdf", _MIME, "PDF", lambda c: SURE if b"%PDF-" in c.head[:1024] else 0, read_pdf),)
+def picture_pdf(source: Source, number: int) -> bytes:
+    """One page as people see it, with what was typed onto it. Errors: ReadError."""
+    try:
+        with pdfium.PdfDocument(source.path, password=source.password) as document:
+            if not 1 <= number <= len(document):
+                raise no_page(source, number)
+            document.init_forms()
+            page = document[number - 1]
+            return webp(page.render(scale=scale_for(*page.get_size())).to_pil())
+    except pdfium.PdfiumError as exc:
+        if getattr(exc, "err_code", None) == pdfium_raw.FPDF_ERR_PASSWORD:
+            raise protected(source, wrong=bool(source.password)) from exc
+        raise ReadError(
+            f"Page {number} of “{source.name}” is damaged and cannot be drawn; its text is all there is."
+        ) from exc
+
+
+FORMATS = (
+    Format("pdf", _MIME, "PDF", lambda c: SURE if b"%PDF-" in c.head[:1024] else 0, read_pdf, picture_pdf),
+)
