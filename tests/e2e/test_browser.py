@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from tests.e2e.browser import LONG, Opener, Person, browser_opened, pdf_of, people, squeezed
 from tests.e2e.live import Live
@@ -87,6 +87,7 @@ def check_source(person: Person, fact: str) -> None:
     expect(source).to_be_focused()
     expect(source.locator(".passage")).to_contain_text(fact)
     expect(page.locator("#sources mark").first).to_be_visible()
+    expect_drawn(source.locator(".page-picture"))
     link = source.get_by_role("link", name="Open page")
     number = link.inner_text().removeprefix("Open page ")
     expect(source).to_contain_text(f"Page {number}")
@@ -95,10 +96,20 @@ def check_source(person: Person, fact: str) -> None:
     document = opened.value
     expect(document.locator("mark").first).to_be_in_viewport()
     expect(document.locator(f"#page-{number} mark")).to_be_visible()
+    expect(document.locator(f"#page-{number} .page-marks rect").first).to_be_in_viewport()
+    expect_drawn(document.locator(f"#page-{number} .page-picture"))
     # A passage may go on over a page's end, so there may be several marks.
     marked = "".join(document.locator("mark").all_inner_texts())
     assert squeezed(marked) == squeezed(source.locator(".passage").inner_text())
     document.close()
+
+
+def expect_drawn(picture: Locator) -> None:
+    """The page's picture has arrived, and lines of the passage are marked on it."""
+    picture.scroll_into_view_if_needed()
+    expect(picture.locator(".page-marks rect").first).to_be_visible()
+    arrived = "(image) => image.decode().then(() => image.naturalWidth)"
+    assert picture.locator("img").evaluate(arrived) == 1200
 
 
 def check_price(person: Person) -> None:

@@ -2,6 +2,7 @@
 import { ApiError, get } from "../../common/js/api.js";
 import { h, icon, pageData, skeleton } from "../../common/js/dom.js";
 import { bytes, count } from "../../common/js/format.js";
+import { markPicture, pagePicture } from "./page-picture.js";
 
 const reader = document.getElementById("reader");
 const PART = 100;
@@ -27,12 +28,37 @@ function marked(page, passage) {
   return [part(0, from), h("mark", { id: "passage", tabindex: "-1" }, part(from, to)), part(to, points.length)];
 }
 
-function pageNode(page, { passage }, paged) {
+/** Whether a page holds a part of the passage. */
+function touches(page, passage) {
+  const start = page.start ?? 0;
+  return passage !== null && passage.start < start + [...page.text].length && start < passage.end;
+}
+
+/** The page as people see it; where the passage stands on it is asked for once the page is there. */
+function pictureNode(page, { passage, id, title }, section) {
+  if (!page.picture) return null;
+  const figure = pagePicture({ page: page.number, picture: page.picture, aspect: page.aspect, boxes: [] },
+    { title, gone: () => { side.remove(); section().classList.remove("pictured"); } });
+  // As large as it can be and still be seen whole.
+  figure.style.maxWidth = `calc((100vh - 128px) * ${page.aspect ?? 0.7})`;
+  const side = h("div", { class: "page-side" }, figure);
+  if (touches(page, passage)) {
+    // Without the places the marked text beside it says the same.
+    get(`documents/${id}/pages/${page.number}/?start=${passage.start}&end=${passage.end}`)
+      .then((place) => markPicture(figure, place.boxes), () => null);
+  }
+  return side;
+}
+
+function pageNode(page, look, paged) {
+  const { passage } = look;
   const text = page.text.trim()
     ? h("div", { class: "read-text", dir: "auto" }, marked(page, passage))
     : h("p", { class: "muted" }, "Nothing was read on this page. It may hold only pictures.");
-  return h("section", { class: "read-page", id: `page-${page.number}`, "aria-label": `Page ${page.number}` },
-    paged ? h("h2", { class: "page-number num" }, `Page ${page.number}`) : null, text);
+  const section = h("section", { class: page.picture ? "read-page pictured" : "read-page", id: `page-${page.number}`, "aria-label": `Page ${page.number}` },
+    paged ? h("h2", { class: "page-number num" }, `Page ${page.number}`) : null,
+    pictureNode(page, look, () => section), text);
+  return section;
 }
 
 function head(item) {
@@ -42,7 +68,7 @@ function head(item) {
     h("h1", { dir: "auto" }, item.title || item.name),
     h("p", { class: "muted small num" }, [item.title && item.title !== item.name ? item.name : null, ...facts].filter(Boolean).join(" · ")),
     item.source_url ? h("p", { class: "small address-line" }, h("a", { href: item.source_url, rel: "noopener noreferrer", target: "_blank" }, item.source_url)) : null,
-    h("p", { class: "muted small" }, "This is the text that the machine read and searches. What is missing here cannot be found."));
+    h("p", { class: "muted small" }, "The text is what the machine read and searches. What is missing in it cannot be found."));
 }
 
 function notes(item, look) {
@@ -79,6 +105,7 @@ async function drawPages(item, look, box) {
   // A page far inside a long document is shown first, with what is around it.
   const begin = look.page && look.page > PART ? look.page - 3 : 0;
   const first = await part(item.id, begin);
+  reader.classList.toggle("with-pictures", first.items.some((page) => page.picture));
   box.replaceChildren(...draw(first.items));
   if (!first.items.length) box.append(h("p", { class: "muted" }, "Nothing has been read of this document yet."));
   const later = (cursor) => more("Show the next pages", async () => {
@@ -97,7 +124,14 @@ async function drawPages(item, look, box) {
 }
 
 function reveal(look) {
-  const target = document.getElementById("passage") ?? (look.page ? document.getElementById(`page-${look.page}`) : null);
+  const passage = document.getElementById("passage");
+  const target = passage ?? (look.page ? document.getElementById(`page-${look.page}`) : null);
+  const picture = passage?.closest(".pictured")?.querySelector(".page-side");
+  if (picture && window.matchMedia("(max-width: 900px)").matches) {
+    // On a phone the text stands below the picture, on which the passage is marked too.
+    picture.scrollIntoView({ block: "start" });
+    return;
+  }
   // A passage longer than the screen is shown from its beginning, not from its middle.
   const short = target?.getBoundingClientRect().height < window.innerHeight / 2;
   target?.scrollIntoView({ block: target.id === "passage" && short ? "center" : "start" });
@@ -112,6 +146,7 @@ async function begin() {
     const item = await get(`documents/${id}/`);
     document.title = `${item.title || item.name} · Tessera`;
     document.getElementById("bar-title").textContent = item.name;
+    Object.assign(look, { id, title: item.title || item.name });
     const box = h("div", { class: "read-pages" }, skeleton(8));
     reader.replaceChildren(head(item), ...notes(item, look), box);
     await drawPages(item, look, box);

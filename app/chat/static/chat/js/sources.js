@@ -2,6 +2,7 @@
 import { get } from "../../common/js/api.js";
 import { h, iconButton, skeleton } from "../../common/js/dom.js";
 import { splitSources } from "./answer.js";
+import { middle, pagePicture } from "./page-picture.js";
 
 const panel = document.getElementById("sources");
 const chat = document.getElementById("chat");
@@ -32,6 +33,24 @@ function paragraphs(text, quotes) {
   });
 }
 
+/** The part of the page around the passage; it opens the document there. */
+function glimpse(source) {
+  // A passage that goes on over the page is shown where most of it stands.
+  const places = (source.places ?? []).filter((place) => place.picture && place.boxes.length);
+  const place = places.reduce((best, one) => (!best || one.boxes.length > best.boxes.length ? one : best), null);
+  if (!place) return null;
+  const window_ = h("a", { class: "page-window", href: link(source), target: "_blank", rel: "noopener", tabindex: "-1", data: { middle: middle(place.boxes) } },
+    pagePicture(place, { title: source.title, gone: () => window_.remove() }));
+  return window_;
+}
+
+/** Bring the marked lines to the middle of each window; their heights are known once they are on the page. */
+function centre() {
+  for (const window_ of panel.querySelectorAll(".page-window")) {
+    window_.scrollTop = Number(window_.dataset.middle) * window_.scrollHeight - window_.clientHeight / 2;
+  }
+}
+
 function passage(source, quotes) {
   const where = [source.page ? `Page ${source.page}` : null, source.heading].filter(Boolean).join(" · ");
   const warnings = source.warnings ?? [];
@@ -39,6 +58,7 @@ function passage(source, quotes) {
     h("div", { class: "source-head" }, h("span", { class: "cite plain" }, String(source.n)),
       h("div", {}, h("p", { class: "source-title" }, source.title || "A source you can no longer open"), where ? h("p", { class: "muted small" }, where) : null)),
     warnings.map((words) => h("p", { class: "small warn" }, words)),
+    glimpse(source),
     source.text ? h("blockquote", { class: "passage", dir: "auto" },
         paragraphs(source.text, quotes.filter((quote) => quote.n === source.n).map((quote) => quote.text)))
       : h("p", { class: "muted small" }, source.readable === false ? "You may no longer read this document, so its passage is not shown." : "The text of this passage was removed."),
@@ -55,9 +75,9 @@ function frame(...content) {
     h("div", { class: "panel-body" }, content));
 }
 
-/** The SSE event carries no passage text; the sources route does, after checking present rights. */
-async function withText(answer) {
-  if (answer.sources.every((source) => source.text !== undefined) || !answer.turn_id) return;
+/** What the answer came with has no places on pages; the sources route has, after checking present rights. */
+async function withPlaces(answer) {
+  if (answer.sources.every((source) => source.places !== undefined) || !answer.turn_id) return;
   const { items } = await get(`turns/${answer.turn_id}/sources/`);
   const full = new Map(items.map((item) => [item.n, item]));
   answer.sources = answer.sources.map((source) => ({ ...source, ...full.get(source.n) }));
@@ -85,8 +105,9 @@ export async function openSource(answer, n) {
   chat.dataset.panel = "open";
   frame(skeleton(5));
   try {
-    await withText(answer);
+    await withPlaces(answer);
     draw(answer);
+    centre();
     reveal(n);
   } catch (error) {
     frame(h("p", { class: "callout bad" }, error.message));
