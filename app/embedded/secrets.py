@@ -3,7 +3,11 @@
 import base64
 import json
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from cryptography.fernet import Fernet
 
 from app.embedded.errors import EmbeddedError
 from app.embedded.paths import Layout, write_private
@@ -36,11 +40,11 @@ def _word() -> str:
     return secrets.token_urlsafe(32)
 
 
-def secrets_make() -> Secrets:
-    """Fresh random values."""
+def secrets_make(field_keys: tuple[str, ...] = ()) -> Secrets:
+    """Fresh random values; the field keys may be those of an installation whose backup is to be restored."""
     return Secrets(
         secret_key=secrets.token_urlsafe(50),
-        field_keys=(base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),),
+        field_keys=field_keys or (base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),),
         postgres_password=_word(),
         owner_password=_word(),
         app_password=_word(),
@@ -50,12 +54,31 @@ def secrets_make() -> Secrets:
     )
 
 
-def secrets_open(layout: Layout) -> Secrets:
-    """The installation's secrets, made at the first start. A damaged file is refused, never replaced."""
+def field_keys_given(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """FIELD_KEYS, or what the file at FIELD_KEYS_FILE holds. Errors: EmbeddedError for what is no key."""
+    text = environment.get("FIELD_KEYS", "")
+    if path := environment.get("FIELD_KEYS_FILE"):
+        text = text or Path(path).read_text()
+    keys = tuple(word.strip() for word in text.split(",") if word.strip())
+    try:
+        for key in keys:
+            Fernet(key)
+    except ValueError as exc:
+        raise EmbeddedError(
+            "FIELD_KEYS has something in it that is no Fernet key: 32 bytes in base64, several with commas between."
+        ) from exc
+    return keys
+
+
+def secrets_open(layout: Layout, field_keys: tuple[str, ...] = ()) -> Secrets:
+    """The installation's secrets, made at the first start, with `field_keys` where they are given.
+
+    A damaged file is refused, never replaced.
+    """
     try:
         text = layout.secrets.read_text()
     except FileNotFoundError:
-        made = secrets_make()
+        made = secrets_make(field_keys)
         secrets_save(layout, made)
         return made
     try:

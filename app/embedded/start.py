@@ -22,7 +22,7 @@ from app.embedded.product import (
     product_wait,
     static_gather,
 )
-from app.embedded.secrets import Secrets, first_run_keep, secrets_open
+from app.embedded.secrets import Secrets, field_keys_given, first_run_keep, secrets_open
 from app.embedded.services import Plan, services_start, services_wait
 from app.embedded.supervisor import Say, Supervisor
 
@@ -79,7 +79,7 @@ def up(options: Options, *, say: Say, announce: Callable[[str], None]) -> None:
 
 def _start(supervisor: Supervisor, options: Options) -> str:
     layout = options.layout
-    secrets = secrets_open(layout)
+    secrets = secrets_open(layout, field_keys_given(options.environment))
     names = parts_wanted(options.external) + (() if options.services_only else ("web",))
     ports = ports_choose(layout, names, web=options.port)
     plan = Plan(
