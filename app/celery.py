@@ -2,14 +2,20 @@
 
 import logging
 import os
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
-from celery import Celery, bootsteps
+from celery import Celery, Task, bootsteps
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "app.settings.dev")
 
 from app.common.queues import EVERY_SECONDS, queues_claim
 from app.common.redis_door import Unavailable
+
+if TYPE_CHECKING:
+    _Task = Task[Any, Any]
+else:
+    _Task = Task
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +39,15 @@ class QueuePresence(bootsteps.StartStopStep):
             log.warning("The broker does not answer: it cannot be told which queues are served.")
 
 
-app = Celery("tessera")
+class TimedTask(_Task):
+    """Says in each message when it was sent, so that a queue can tell how old it is."""
+
+    def apply_async(self, *args: Any, **options: Any) -> Any:
+        options["headers"] = {**(options.get("headers") or {}), "sent_at": time.time()}
+        return super().apply_async(*args, **options)
+
+
+app = Celery("tessera", task_cls="app.celery:TimedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.steps["consumer"].add(QueuePresence)

@@ -23,6 +23,7 @@ from yarl import URL
 
 from inference_client.connector import NotingConnector, Sending, current_sending
 from inference_client.errors import BrokenStream, MalformedAnswer, Unreachable
+from inference_client.tracing import trace_headers
 
 KEEPALIVE_S = 2.0
 MAX_HEADER_BYTES = 64 * 1024
@@ -223,7 +224,12 @@ class Transport:
             request = httpx.Request(
                 method,
                 url,
-                headers={"user-agent": _USER_AGENT, "accept-encoding": "identity", **headers},
+                headers={
+                    "user-agent": _USER_AGENT,
+                    "accept-encoding": "identity",
+                    **trace_headers(),
+                    **headers,
+                },
                 content=body,
                 extensions={"timeout": {"connect": connect_s}, "sending": sending or Sending()},
             )

@@ -18,6 +18,7 @@ from rest_framework.test import APIClient
 
 from app.accounts.models import Team, User
 from app.accounts.selectors import Caller, caller_by_user
+from app.api import metrics
 from app.billing.services import bootstrap_defaults
 from app.catalog.selectors import Target, targets_named
 from app.chat import asking
@@ -122,7 +123,13 @@ def chat_target(db: None) -> Target:
 @pytest.fixture(autouse=True)
 def _short_memories_are_empty() -> None:
     """What a process remembers for a second would outlive the transaction of one test."""
-    for memory in (asking._cached_targets, asking._cached_named, asking._cached_team, asking._cached_space):
+    for memory in (
+        asking._cached_targets,
+        asking._cached_named,
+        asking._cached_team,
+        asking._cached_space,
+        metrics._installation,
+    ):
         memory.forget()  # type: ignore[union-attr]
     health_forget()
     memories_forget()

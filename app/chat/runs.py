@@ -6,13 +6,14 @@ A turn is an asyncio task of its own. Requests only follow its log, so it outliv
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 from uuid import UUID
 
 from app.chat.event_store import EventStore
 from app.chat.events import TurnLog
+from app.chat.stages import STAGES
 from app.chat.types import Failure
 from app.chat.watch import Watch
 from app.common.errors import Restarting
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 STOP_CHANNEL = "tessera:stop"
 ACCESS_ENDED = "access_ended"
 """Why a turn is ended whose caller may not go on."""
+SHOWN_MS = 0.05
 KEEP_SECONDS = 5.0
 """How long an ended turn's log stays in memory, for readers that are just arriving."""
 
@@ -89,6 +91,13 @@ class Run:
         """How the caller's rate limits stood when the turn was counted; None before."""
         self.input_tokens: int | None = None
         """Our count of what was sent, once it was sent."""
+        self.figures: Callable[[], Mapping[str, float | None]] = dict
+        """The turn's clock up to now, once the turn has one."""
+
+    def stages(self) -> dict[str, float]:
+        """Milliseconds of each stage that took any, up to now."""
+        known = self.figures()
+        return {name: ms for name in STAGES if (ms := known.get(f"{name}_ms")) is not None and ms >= SHOWN_MS}
 
     def seen(self) -> tuple[int | None, int | None]:
         """(input tokens sent, output tokens received so far, roughly), for the sweeper should this process die."""
@@ -184,7 +193,7 @@ class Runs:
 
     def running(self) -> list[Run]:
         """Runs that have not ended."""
-        return [run for run in self._by_id.values() if not run.log.ended]
+        return [run for run in list(self._by_id.values()) if not run.log.ended]
 
     def _running(self) -> list[asyncio.Task[None]]:
         return [run.task for run in self._by_id.values() if run.task is not None and not run.task.done()]
@@ -202,6 +211,11 @@ def runs() -> Runs:
             del _current[stale]
         found = _current[loop] = Runs()
     return found
+
+
+def runs_here() -> int:
+    """How many turns run in this process, from whichever thread that is asked."""
+    return sum(len(known.running()) for known in list(_current.values()))
 
 
 def draining() -> bool:

@@ -77,6 +77,7 @@ class Turn:
         self.run = run
         self.log = run.log
         self.clock = StageClock(arrived_var.get())
+        run.figures = partial(self.clock.figures, output_tokens=None)
         self.estimate: Estimate | None = None
         self.admission: Admission | None = None
         self.passages: tuple[Passage, ...] = ()
@@ -231,7 +232,9 @@ class Turn:
                     await persist(partial(run_db, self._store, None), self.log)
             if self.admission.attempts:
                 self.log.emit("usage", showing.usage(settled, self.admission))
-            note(self, settled, figures_of(self, settled))
+            figures = figures_of(self, settled)
+            self.run.figures = partial(dict, figures)
+            note(self, settled, figures)
         self.log.emit(*showing.end(self.ending))
 
     def _store(self, settled: Settled | None) -> None:

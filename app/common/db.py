@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, reset_queries
 
 from app.common.errors import PartFailed
+from app.common.meters import database_call
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -69,4 +70,5 @@ async def run_db(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     if settings.DATABASE_THREADS == 0:
         return await sync_to_async(_attempt, thread_sensitive=True)(fn, *args, **kwargs)
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_executor(), partial(_attempt, fn, *args, **kwargs))
+    with database_call():
+        return await loop.run_in_executor(_executor(), partial(_attempt, fn, *args, **kwargs))

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from app.catalog.selectors import Target
+from app.common.logs import trace_var
 from inference_client.client import Client
 from inference_client.counting import ServerCounter
+from inference_client.tracing import current_trace
 from inference_client.types import Server
 
 COUNT_S = 0.8
@@ -87,3 +89,9 @@ def server_of(target: Target) -> Server:
         abort_stops_billing=target.abort_stops_billing,
         options=target.options,
     )
+
+
+def trace_towards(target: Target) -> None:
+    """From here on calls of this context carry the trace as this server may see it."""
+    trace = trace_var.get()
+    current_trace.set(trace.without_state() if trace is not None and target.leaves_premises else trace)

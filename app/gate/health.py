@@ -5,9 +5,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from app.catalog.selectors import Target
 from app.common.errors import PartFailed
+from app.common.meters import CIRCUIT
 from inference_client.breaker import Breaker, State
 from inference_client.errors import InferenceError, Unsupported
 
@@ -82,6 +84,17 @@ def resting(targets: Sequence[Target]) -> PartFailed:
     )
     error.detail |= {"servers": servers, "state": health_of(targets[0]).state}
     return error
+
+
+def circuits_measure() -> None:
+    """Bring the figures of all circuits up to date."""
+    with _lock:
+        now = time.monotonic()
+        states = {name: breaker.state(now) for (name, _), breaker in _breakers.items()}
+    CIRCUIT.clear()
+    for name, state in states.items():
+        for each in get_args(State):
+            CIRCUIT.labels(name, each).set(each == state)
 
 
 def health_forget() -> None:

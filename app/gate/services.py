@@ -19,10 +19,11 @@ from app.common.db import run_db
 from app.common.errors import PartFailed
 from app.gate import health
 from app.gate.attempts import INPUT_SHORT, chat_attempt, embedding_attempt, embedding_cut, embedding_failed
-from app.gate.clients import client, server_of
+from app.gate.clients import client, server_of, trace_towards
 from app.gate.counting import prompt_sent
 from app.gate.health import ServerResting, resting
 from app.gate.limiter import InLine, slot
+from app.gate.measuring import call_measured
 from app.gate.rates import Stand, Ticket, TooFast, admit
 from app.gate.retrying import delay, log_failure, log_short, worth_another
 from app.gate.settling import Booking, settler
@@ -118,6 +119,7 @@ class Admission:
         sent, queued_s = prompt_sent(target, request), self._queued_s
         self._queued_s = 0.0
         call = client().chat(server_of(target), request, precount=None if sent.pictures else sent.expected)
+        trace_towards(target)
         try:
             async with call:
                 # What one read of the socket brought comes as one batch: no await between its events.
@@ -139,6 +141,7 @@ class Admission:
             if INPUT_SHORT in attempt.flags:
                 log_short(target, attempt)
             self.attempts.append(attempt)
+            call_measured(target, attempt)
 
     async def embed(self, texts: Sequence[str], *, role: str) -> Embeddings:
         """Embed a query under this reservation. Errors: PartFailed naming the embedder."""
@@ -298,6 +301,7 @@ async def embed_with(
         number = len(attempts) + 1
         attempt: Attempt | None = None
         try:
+            trace_towards(target)
             answer = await client().embed(server_of(target), request)
             attempt = embedding_attempt(answer, target, texts, number)
             health.succeeded(target)
@@ -313,7 +317,9 @@ async def embed_with(
             ) from exc
         finally:
             # Counted only when it is needed: for a batch that takes a while.
-            attempts.append(attempt or embedding_cut(target, texts, number))
+            attempt = attempt or embedding_cut(target, texts, number)
+            attempts.append(attempt)
+            call_measured(target, attempt)
 
 
 def _payload(event: Event) -> str:

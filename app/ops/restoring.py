@@ -135,7 +135,7 @@ def _defaults(
     statement: LiteralString = "ALTER DEFAULT PRIVILEGES " + what
     for kind, role, rights in given:
         # All three come from the catalogue of the database, the role quoted where it must be.
-        parts = {"kind": sql.SQL(kind), "role": sql.SQL(role), "rights": sql.SQL(rights)}  # type: ignore[arg-type]
+        parts = {"kind": sql.SQL(kind), "role": sql.SQL(role), "rights": sql.SQL(rights)}
         connection.execute(sql.SQL(statement).format(**parts))
 
 

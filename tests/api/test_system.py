@@ -142,13 +142,13 @@ def test_without_a_token_an_empty_bearer_opens_nothing(settings):
 def test_metrics_count_what_waits(broker: redis.Redis):
     broker.rpush("ingest", "a", "b")
     text = APIClient().get("/metrics").content.decode()
-    assert 'tessera_queue_length{queue="ingest"} 2' in text
-    assert "tessera_turns_running 0" in text
+    assert 'tessera_queue_length{queue="ingest"} 2.0' in text
+    assert "tessera_turns_running 0.0" in text
 
 
 @pytest.mark.django_db
 def test_metrics_say_unknown_without_the_broker(broker_away):
-    assert 'tessera_queue_length{queue="ingest"} -1' in APIClient().get("/metrics").content.decode()
+    assert 'tessera_queue_length{queue="ingest"} -1.0' in APIClient().get("/metrics").content.decode()
 
 
 def test_the_documentation_loads_only_what_is_ours():

@@ -21,9 +21,11 @@ from app.api.stream.auth import authenticate
 from app.api.stream.http import ClientGone, MethodNotAllowed, Request, Responder
 from app.billing.types import Payer
 from app.common.errors import AppError, NotFound
-from app.common.logs import arrived_var, request_id_var
+from app.common.logs import arrived_var, request_id_var, trace_var
+from app.common.meters import request_counted
 from app.common.models import uuid7
 from app.gate import rates
+from inference_client.tracing import Trace
 
 log = logging.getLogger(__name__)
 
@@ -89,11 +91,21 @@ async def handle(
     found: tuple[Handler, tuple[str, ...]],
 ) -> None:
     """Serve one stream request. Every error becomes JSON in the caller's dialect."""
-    request_id = str(uuid7())
+    identity = uuid7()
+    request_id = str(identity)
     request_id_var.set(request_id)
-    arrived_var.set(time.perf_counter())
+    arrived_var.set(began := time.perf_counter())
     request, respond = Request(scope, receive, request_id), Responder(send, request_id)
+    trace_var.set(Trace.read(request.headers, otherwise=identity.hex))
     handler, ids = found
+    try:
+        await _serve(request, respond, handler, ids)
+    finally:
+        # 499, as nginx has it: the caller left before there was an answer.
+        request_counted(handler.__name__.strip("_"), respond.status or 499, time.perf_counter() - began)
+
+
+async def _serve(request: Request, respond: Responder, handler: Handler, ids: tuple[str, ...]) -> None:
     caller: Caller | None = None
     in_openai_shape = _in_openai_shape(request.path)
     try:
@@ -110,7 +122,7 @@ async def handle(
             respond.extra = await _rate_headers(caller)
         shape: Callable[..., tuple[int, dict[str, Any], dict[str, str]]]
         shape = openai_error_body if in_openai_shape else error_body
-        status, body, headers = shape(exc, request_id)
+        status, body, headers = shape(exc, request.id)
         headers.pop("x-request-id", None)
         log.info("%s %s was refused: %s.", request.method, request.path, status)
         await respond.json(status, body, headers)

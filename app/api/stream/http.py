@@ -1,6 +1,7 @@
 """A request and its answer on the bare ASGI interface: what the stream routes need and no more."""
 
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
@@ -10,6 +11,7 @@ import orjson
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope
 
 from app.common.errors import AppError, InvalidInput, TooLarge
+from app.common.logs import arrived_var
 
 MAX_BODY_BYTES = 20_000_000
 _HEADERS = (
@@ -92,13 +94,17 @@ class Responder:
     def __init__(self, send: ASGISendCallable, request_id: str) -> None:
         self._send = send
         self._request_id = request_id
+        self.status = 0
+        """As it was sent; 0 before that."""
         self.started = False
+        self.timing: dict[str, float] = {}
+        """Milliseconds by stage, as far as they are known when the answer begins."""
         self.extra: dict[str, str] = {}
         """Headers that this answer carries whatever it turns out to be."""
 
     async def _start(self, status: int, headers: Mapping[str, str]) -> None:
-        self.started = True
-        rows = [*_HEADERS, (b"x-request-id", self._request_id.encode())]
+        self.started, self.status = True, status
+        rows = [*_HEADERS, (b"x-request-id", self._request_id.encode()), (b"server-timing", self._timing())]
         rows += [
             (k.lower().encode("latin-1"), v.encode("latin-1"))
             for k, v in (self.extra | dict(headers)).items()
@@ -106,6 +112,12 @@ class Responder:
         await self._send(
             {"type": "http.response.start", "status": status, "headers": rows, "trailers": False}
         )
+
+    def _timing(self) -> bytes:
+        """`Server-Timing`: the stages that are known, and how long it took until this answer began."""
+        arrived = arrived_var.get()
+        since = {} if arrived is None else {"total": (time.perf_counter() - arrived) * 1e3}
+        return ", ".join(f"{name};dur={ms:.1f}" for name, ms in (self.timing | since).items()).encode()
 
     async def json(
         self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None

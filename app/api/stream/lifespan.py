@@ -15,6 +15,7 @@ from app.chat.runs import Runs, runs
 from app.chat.timings import write_for_ever
 from app.common.db import run_db
 from app.common.errors import PartFailed
+from app.common.meters import LagMeter
 from app.common.redis_door import redis_close
 from app.gate.clients import client_close
 from inference_client.tokens import TokenizerFileError, counter
@@ -53,7 +54,7 @@ async def lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None
         await send({"type": "lifespan.startup.failed", "message": problem})
         return
     here = runs()
-    works = (beat(here), here.listen(), write_for_ever(), here.watch.keep())
+    works = (beat(here), here.listen(), write_for_ever(), here.watch.keep(), _lag_measure())
     tasks = [asyncio.ensure_future(work) for work in works]
     _drain_on_sigterm(here)
     await send({"type": "lifespan.startup.complete"})
@@ -65,6 +66,15 @@ async def lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None
     await client_close()
     await redis_close()
     await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _lag_measure() -> None:
+    """See how late the event loop comes back, until cancelled."""
+    meter = LagMeter()
+    while True:
+        meter.ask()
+        await asyncio.sleep(meter.EVERY_SECONDS)
+        meter.back()
 
 
 def _drain_on_sigterm(here: Runs) -> None:

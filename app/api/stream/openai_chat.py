@@ -155,7 +155,8 @@ async def _whole(respond: Responder, run: Run, ask: Ask, headers: Mapping[str, s
 
 
 def _rated(respond: Responder, run: Run) -> None:
-    """Say how the rate limits stood when this call was counted, whether it is answered or refused."""
+    """Say how the rate limits stood when this call was counted, whether it is answered or refused, and the time."""
+    respond.timing = run.stages()
     respond.extra |= rate_headers(run.rates or ())
 
 

@@ -86,9 +86,13 @@ async def _answer_with(
         case "background":
             await respond.json(202, {"id": str(turn_id), "status": "running"}, location)
         case "whole":
+            run = runs().get(turn_id)
             await _finished(caller, turn_id)
+            respond.timing = run.stages() if run is not None else {}
             await respond.json(200, await run_db(_answer, caller, turn_id), location)
         case "stream":
+            run = runs().get(turn_id)
+            respond.timing = run.stages() if run is not None else {}
             await _send(request, respond, caller, await _events(caller, turn_id, after=0), location)
 
 
