@@ -13,6 +13,7 @@ urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=_ICON)),
     path("admin/", admin.site.urls),
     path("accounts/", include("app.accounts.urls")),
+    path("accounts/", include("allauth.urls")),
     path("dashboard/", include("app.dashboard.urls")),
     path("", include("app.api.urls")),
     path("", include("app.chat.urls")),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis
 from django.conf import settings as django_settings
+from django.core.cache import cache
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
@@ -133,6 +134,8 @@ def _short_memories_are_empty() -> None:
         memory.forget()  # type: ignore[union-attr]
     health_forget()
     memories_forget()
+    # Attempts to sign in, which are counted by address: that of all tests is one.
+    cache.clear()
 
 
 @pytest.fixture

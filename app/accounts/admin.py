@@ -2,6 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -10,8 +14,11 @@ from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from app.accounts.links import password_link
 from app.accounts.models import ApiKey, Membership, Team, User
 from app.accounts.services import (
+    address_confirm,
+    address_set,
     key_revoke,
     membership_end,
     membership_set,
@@ -38,6 +45,9 @@ admin.site.enable_nav_sidebar = False
 admin.site.login = staff_sign_in  # type: ignore[method-assign]
 # What somebody may do hangs on roles in teams and on the staff flag.
 admin.site.unregister(Group)
+# Addresses, factors, sessions and identities are people's own; staff act on the person.
+for _model in (EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken, UserSession):
+    admin.site.unregister(_model)
 
 
 class PersonAddForm(_CreationForm):
@@ -104,6 +114,22 @@ class PersonAdmin(StaffOnly, _UserAdmin):
     search_fields = ("email", "name", "account_id")
     ordering = ("email",)
     filter_horizontal = ()
+    actions = ("link_for_password", "confirm_address")
+
+    @admin.action(description="Link for a new password")
+    def link_for_password(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """For installations that send no mail: staff hand the link on themselves."""
+        for person in queryset:
+            self.log_change(request, person, "Made a link for a new password.")
+            self.message_user(request, f"{person.email}, once and for three days: {password_link(person)}")
+
+    @admin.action(description="Confirm the address")
+    def confirm_address(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Likewise for addresses of people who signed up or changed theirs."""
+        for person in queryset:
+            address = address_confirm(user=person)
+            self.log_change(request, person, "Confirmed the address.")
+            self.message_user(request, f"{address} is confirmed.", messages.SUCCESS)
 
     def get_form(
         self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any
@@ -117,6 +143,8 @@ class PersonAdmin(StaffOnly, _UserAdmin):
         """A new person gets what everybody has, through the service."""
         if change:
             person_update(user=obj, before=User.objects.get(pk=obj.pk))
+            if "email" in form.changed_data:
+                address_set(user=obj, email=obj.email)
             return
         data = form.cleaned_data
         made = user_create(

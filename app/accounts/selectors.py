@@ -176,6 +176,12 @@ def teams_of(caller: Caller) -> list[Team]:
     return [by_id[team] for team, _ in caller.roles if team in by_id]
 
 
+def teams_to_manage(caller: Caller) -> list[Team]:
+    """The shared teams whose members the caller looks after."""
+    managed = {team for team, role in caller.roles if role in MANAGING_ROLES}
+    return [team for team in teams_of(caller) if team.id in managed and not team.is_personal]
+
+
 def user_of(caller: Caller) -> User | None:
     """The person behind a caller; None for a key of a team."""
     return User.objects.get(id=caller.user_id) if caller.user_id else None

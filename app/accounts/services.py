@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from allauth.account.models import EmailAddress
 from django.db import transaction
 from django.utils.text import slugify
 
@@ -18,16 +19,54 @@ from app.common.models import uuid7
 
 @transaction.atomic
 def user_create(*, email: str, password: str | None, name: str = "", is_staff: bool = False) -> User:
-    """A person with a personal team of their own, which is their default payer."""
+    """A person with a personal team of their own, which is their default payer.
+
+    Whoever makes the account vouches for the address, so nothing has to be confirmed.
+    """
     user = User.objects.create_user(email, password, name=name, is_staff=is_staff, is_superuser=is_staff)
-    team = team_create(
-        name=f"{name or email.split('@', maxsplit=1)[0]} (personal)", owner=user, is_personal=True
-    )
-    user.default_team = team
-    user.save(update_fields=["default_team"])
+    EmailAddress.objects.create(user=user, email=user.email, primary=True, verified=True)
+    personal_team_create(user=user)
     if is_staff:
         audit(Verb.ROLE_CHANGED, object_kind="person", object_id=user.account_id, after="staff")
     return user
+
+
+@transaction.atomic
+def personal_team_create(*, user: User) -> Team:
+    """The team that everybody has for themselves, and pays from until another is chosen."""
+    called = user.name or user.email.split("@", maxsplit=1)[0]
+    team = team_create(name=f"{called} (personal)", owner=user, is_personal=True)
+    user.default_team = team
+    user.save(update_fields=["default_team"])
+    return team
+
+
+@transaction.atomic
+def address_confirm(*, user: User) -> str:
+    """Somebody vouches for a person's address, or for the one it is to be changed to; returns it."""
+    rows = EmailAddress.objects.filter(user=user)
+    row = rows.filter(verified=False).order_by("pk").last()
+    address = row.email if row else user.email
+    rows.exclude(email=address).delete()
+    EmailAddress.objects.update_or_create(
+        user=user, email=address, defaults={"verified": True, "primary": True}
+    )
+    user.email = address
+    user.save(update_fields=["email"])
+    return address
+
+
+@transaction.atomic
+def address_set(*, user: User, email: str) -> None:
+    """Staff give somebody another address, and vouch for it."""
+    EmailAddress.objects.filter(user=user).delete()
+    EmailAddress.objects.create(user=user, email=email.lower(), primary=True, verified=True)
+
+
+def person_rename(*, user: User, name: str) -> None:
+    """The name that others see."""
+    user.name = name
+    user.save(update_fields=["name"])
 
 
 @transaction.atomic

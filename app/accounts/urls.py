@@ -1,10 +1,19 @@
-from django.contrib.auth.views import LogoutView
+from allauth.account.views import login
 from django.urls import path
+from django.views.generic import RedirectView
 
-from app.accounts.views import SignInView
+from app.accounts.views import DeviceEndView, HomeView, SignOutView
 
 app_name = "accounts"
+_HOME = RedirectView.as_view(pattern_name="accounts:home")
 urlpatterns = [
-    path("login/", SignInView.as_view(), name="login"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("", HomeView.as_view(), name="home"),
+    path("login/", login, name="login"),
+    path("logout/", SignOutView.as_view(), name="logout"),
+    path("devices/<int:device_id>/end/", DeviceEndView.as_view(), name="device-end"),
+    path("devices/end/", DeviceEndView.as_view(), name="devices-end"),
+    # allauth's lists of factors and sessions, which the account page shows all on one.
+    path("2fa/", _HOME),
+    path("2fa/webauthn/", _HOME),
+    path("sessions/", _HOME),
 ]

@@ -1,47 +1,101 @@
-"""Signing in with e-mail and password. Signing out is Django's own view."""
+"""The account of whoever is signed in: name, ways to sign in, devices. Signing in itself is allauth's."""
 
-from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.views import LoginView
-from django.http import HttpResponse
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.models import EmailAddress
+from allauth.account.views import LogoutView
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
+from django.views import View
 from django.views.decorators.cache import never_cache
-from django.views.decorators.debug import sensitive_post_parameters
+from django.views.generic import FormView
 
-from app.accounts.selectors import account_of_email
-from app.audit.services import Verb, audit
-
-
-class SignInForm(AuthenticationForm):
-    """Django's form with words that do not tell a stranger whether an account exists."""
-
-    error_messages = {
-        "invalid_login": (
-            "This e-mail and password do not belong together. Check both; capital letters count in the password. "
-            "An administrator can set a new password."
-        ),
-        "inactive": "This account is suspended. An administrator can lift that.",
-    }
-
-    def clean_username(self) -> str:
-        """E-mail addresses are kept in lower case, so that a phone's capital letter locks nobody out."""
-        return str(self.cleaned_data["username"]).strip().lower()
+from app.accounts.devices import device_end, devices_end_others, devices_of
+from app.accounts.models import User
+from app.accounts.selectors import caller_by_user, teams_to_manage
+from app.accounts.services import person_rename
+from app.common.errors import NotFound
 
 
-@method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
-class SignInView(LoginView):
-    """GET shows the form, POST signs in and goes to `next` or the chat."""
+class SignOutView(LogoutView):
+    """By POST only: a link or a picture on another page must not sign anybody out."""
 
-    template_name = "accounts/login.html"
-    authentication_form = SignInForm
+    http_method_names = ["post"]
 
-    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Signed in, and written down."""
-        answer = super().form_valid(form)
-        audit(Verb.SIGN_IN, object_kind="person", object_id=form.get_user().account_id)
-        return answer
 
-    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
-        """Refused, and written down with the account that was tried where there is one; never what was typed."""
-        tried = account_of_email(str(form.cleaned_data.get("username", "")))
-        audit(Verb.SIGN_IN, object_kind="person", object_id=tried or "", refused=True)
-        return super().form_invalid(form)
+class ProfileForm(forms.Form):
+    """What others see of a person."""
+
+    name = forms.CharField(
+        max_length=200, label="Name", widget=forms.TextInput(attrs={"autocomplete": "name"})
+    )
+
+
+if TYPE_CHECKING:
+    _ProfileView = FormView[ProfileForm]
+else:
+    _ProfileView = FormView
+
+
+@method_decorator(never_cache, name="dispatch")
+class HomeView(LoginRequiredMixin, _ProfileView):
+    """The account page; POST changes the name."""
+
+    template_name = "accounts/home.html"
+    form_class = ProfileForm
+
+    def get_initial(self) -> dict[str, Any]:
+        """The name as it is."""
+        return {"name": _person(self.request).name}
+
+    def form_valid(self, form: ProfileForm) -> HttpResponse:
+        """Saved."""
+        person_rename(user=_person(self.request), name=form.cleaned_data["name"])
+        messages.success(self.request, "Your name is saved.")
+        return redirect("accounts:home")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Everything on the page."""
+        person = _person(self.request)
+        factors = list(Authenticator.objects.filter(user=person).order_by("created_at"))
+        codes = next((f.wrap() for f in factors if f.type == Authenticator.Type.RECOVERY_CODES), None)
+        return super().get_context_data(**kwargs) | {
+            "section": "account",
+            "address_waiting": EmailAddress.objects.filter(user=person, verified=False).first(),
+            "totp": next((f for f in factors if f.type == Authenticator.Type.TOTP), None),
+            "codes_left": len(codes.get_unused_codes()) if isinstance(codes, RecoveryCodes) else None,
+            "passkeys": [f for f in factors if f.type == Authenticator.Type.WEBAUTHN],
+            "devices": devices_of(person, session_key=self.request.session.session_key),
+            "managed": teams_to_manage(caller_by_user(person)),
+        }
+
+
+class DeviceEndView(LoginRequiredMixin, View):
+    """Sign out one device, or all others."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, device_id: int | None = None) -> HttpResponse:
+        """What was ended is told on the account page."""
+        person = _person(request)
+        if device_id is None:
+            ended = devices_end_others(user=person, session_key=request.session.session_key)
+            messages.success(request, f"Signed out elsewhere: {ended}.")
+            return redirect("accounts:home")
+        try:
+            device_end(user=person, device_id=device_id)
+            messages.success(request, "That device is signed out.")
+        except NotFound as exc:
+            messages.warning(request, exc.message)
+        return redirect("accounts:home")
+
+
+def _person(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user

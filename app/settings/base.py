@@ -4,6 +4,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from app.settings import env
+from app.settings.accounts import *
 
 BASE_DIR = env.REPOSITORY
 DATA_DIR = env.DATA_DIR
@@ -33,6 +34,12 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
     "app.common",
     "app.audit",
     "app.accounts",
@@ -58,6 +65,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "app.audit.acting.acting",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "app.accounts.middleware.session_seen",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -73,6 +82,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "app.accounts.context.accounts",
             ]
         },
     }

@@ -10,6 +10,8 @@ FIELD_KEYS = ["dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk="]
 DATABASES["default"].update(env.database(DATABASE_OWNER_URL))
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 DATABASE_THREADS = 0
+# Attempts of one test must not count against the next; `tests/integration/common/test_soft_cache.py` has the real one.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

@@ -1,0 +1,97 @@
+"""How allauth behaves here: whom it lets in, which words it uses, and that a link is mailed only where mail exists."""
+
+import logging
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.mfa.adapter import DefaultMFAAdapter
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.forms import BaseForm
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from app.accounts.models import User
+from app.accounts.selectors import account_of_email
+from app.accounts.services import personal_team_create
+from app.audit.services import Verb, audit
+from app.common.crypto import decrypt, encrypt
+
+log = logging.getLogger(__name__)
+
+WORDS = {
+    "email_password_mismatch": (
+        "This e-mail and password do not belong together. Check both; capital letters count in the password."
+    ),
+    "too_many_login_attempts": (
+        "Too many attempts. To keep guessers out, wait five minutes and try again; nobody has to do anything for you."
+    ),
+    "incorrect_password": "This is not your password. Check capital letters and try again.",
+    "incorrect_code": (
+        "This code does not fit. Codes change every 30 seconds: take the one shown now, or a recovery code "
+        "that was not used yet."
+    ),
+    "rate_limited": "Too many attempts. Wait a minute and try again.",
+    "email_taken": "There is already an account with this address. Sign in, or have a new password made.",
+}
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    """allauth's decisions about accounts, in this house's words."""
+
+    error_messages = DefaultAccountAdapter.error_messages | WORDS
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """Through as many proxies as TRUSTED_PROXIES says; a request that went through fewer counts by its socket."""
+        try:
+            return str(super().get_client_ip(request))
+        except ImproperlyConfigured:
+            log.warning("X-Forwarded-For names fewer proxies than TRUSTED_PROXIES: is that setting right?")
+        return request.META.get("REMOTE_ADDR") or "0.0.0.0"  # noqa: S104 - an address to count by, not to listen on
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Mail, where a server for it is named. Else staff find the link on the person's page."""
+        if mail_is_sent():
+            super().send_mail(template_prefix, email, context)
+
+    def save_user(self, request: HttpRequest, user: User, form: BaseForm, commit: bool = True) -> User:
+        """A person who signed up has a personal team, as everybody has."""
+        user.name = str(form.cleaned_data.get("name", ""))
+        super().save_user(request, user, form, commit=commit)
+        if commit:
+            personal_team_create(user=user)
+        return user
+
+    def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
+        """Written down with the account that was tried where there is one; never what was typed."""
+        tried = account_of_email(str(credentials.get("email", "")).lower())
+        audit(Verb.SIGN_IN, object_kind="person", object_id=tried or "", refused=True)
+
+    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
+        """Signed in, whichever way, and written down."""
+        answer: HttpResponse = super().post_login(request, user, **kwargs)
+        audit(Verb.SIGN_IN, object_kind="person", object_id=user.account_id)
+        return answer
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        """Back to the account."""
+        return reverse("accounts:home")
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):
+    """Seeds of second factors are encrypted, as servers' keys are."""
+
+    error_messages = DefaultMFAAdapter.error_messages | {"incorrect_code": WORDS["incorrect_code"]}
+
+    def encrypt(self, text: str) -> str:
+        """Under FIELD_KEYS."""
+        return encrypt(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """What `encrypt` made."""
+        return decrypt(encrypted_text)
+
+
+def mail_is_sent() -> bool:
+    """Whether this installation sends mail."""
+    return bool(settings.EMAIL_HOST)
