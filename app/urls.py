@@ -14,6 +14,8 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("accounts/", include("app.accounts.urls")),
     path("accounts/", include("allauth.urls")),
+    # How apps sign in: allauth's documented paths, which its clients expect here.
+    path("_allauth/", include("allauth.headless.urls")),
     path("dashboard/", include("app.dashboard.urls")),
     path("", include("app.api.urls")),
     path("", include("app.chat.urls")),

@@ -93,6 +93,27 @@ class Membership(BaseModel):
         constraints = (models.UniqueConstraint(fields=["team", "user"], name="one_membership_per_team"),)
 
 
+class Invitation(BaseModel):
+    """A place in a team that waits for somebody. Its link is signed; the row says whether it still works."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
+    email = models.EmailField()
+    name = models.CharField(max_length=200, blank=True)
+    role = models.CharField(max_length=10, choices=Role)
+    invited_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["team", "email"],
+                condition=models.Q(accepted_at=None),
+                name="one_open_invitation_per_team",
+            ),
+        )
+
+
 class ApiKey(BaseModel):
     """A key of a person within a team, or of the team itself. Only its SHA-256 is kept."""
 

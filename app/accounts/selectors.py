@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from uuid import UUID
 
+from allauth.headless.tokens.strategies.jwt.internal import validate_access_token
 from django.db.models import Q
 
 from app.accounts.key_text import is_mistyped
@@ -35,6 +36,8 @@ class Caller:
     """Password fingerprint of a browser session, empty for keys."""
     networks: tuple[str, ...] = ()
     """Addresses its key may be used from; empty for any."""
+    session: str = ""
+    """The key of the browser's or the app's session that a stream hangs on; empty for keys and where nobody asks."""
 
     @property
     def principals(self) -> frozenset[str]:
@@ -120,8 +123,19 @@ def caller_by_key(key: str) -> Caller | None:
     )
 
 
-def caller_by_user(user: User) -> Caller:
-    """The caller that a signed-in person is."""
+def caller_by_credential(credential: str) -> Caller | None:
+    """The caller behind a bearer credential: an API key, or the access token of an app's session."""
+    # A signed token has three parts; a key has no dot in it.
+    if credential.count(".") != 2:
+        return caller_by_key(credential)
+    found = validate_access_token(credential)
+    if found is None or not isinstance(found.user, User) or found.session is None:
+        return None
+    return caller_by_user(found.user, session=found.session.session_key or "")
+
+
+def caller_by_user(user: User, *, session: str = "") -> Caller:
+    """The caller that a signed-in person is, in the session with this key where it is known."""
     roles = _roles(user.id)
     team_id = user.default_team_id or (roles[0][0] if roles else None)
     if team_id is None:
@@ -136,6 +150,7 @@ def caller_by_user(user: User) -> Caller:
         models_allowed=None,
         is_staff=user.is_staff,
         session_hash=user.get_session_auth_hash(),
+        session=session,
     )
 
 

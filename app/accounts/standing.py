@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.contrib.sessions.models import Session
 from django.db.models import Q
 
 from app.accounts.models import ApiKey, Membership, Team, User
@@ -23,11 +24,18 @@ class Standing:
     user_id: UUID | None
     team_id: UUID | None
     """The team that pays for what runs; None for a reader, who spends nothing."""
+    session: str = ""
+    """Of a reader in a browser or an app. What somebody asked goes on when they sign out; their reading does not."""
 
 
 def standing_of(caller: Caller, team_id: UUID | None = None) -> Standing:
     """A caller's standing, as the spender of a team's money or as a reader."""
-    return Standing(key_id=caller.key_id, user_id=caller.user_id, team_id=team_id)
+    return Standing(
+        key_id=caller.key_id,
+        user_id=caller.user_id,
+        team_id=team_id,
+        session=caller.session if team_id is None else "",
+    )
 
 
 def caller_stands(caller: Caller, team_id: UUID | None = None) -> bool:
@@ -38,8 +46,9 @@ def caller_stands(caller: Caller, team_id: UUID | None = None) -> bool:
 def fallen(standings: Collection[Standing]) -> set[Standing]:
     """Those who may not go on: suspended or erased people, revoked or expired keys, members who left or may not spend.
 
-    At most four small queries however many there are.
+    Readers whose session was ended, too. At most five small queries however many there are.
     """
+    sessions = _sessions({s.session for s in standings if s.session})
     people, keys, memberships, teams = (
         _people({s.user_id for s in standings if s.user_id}),
         _keys({s.key_id for s in standings if s.key_id}),
@@ -50,7 +59,7 @@ def fallen(standings: Collection[Standing]) -> set[Standing]:
     def stands(one: Standing) -> bool:
         if one.user_id and one.user_id not in people:
             return False
-        if one.key_id and one.key_id not in keys:
+        if (one.key_id and one.key_id not in keys) or (one.session and one.session not in sessions):
             return False
         if one.team_id is None:
             return True
@@ -63,6 +72,13 @@ def _people(wanted: set[UUID]) -> set[UUID]:
     if not wanted:
         return set()
     return set(User.objects.filter(id__in=wanted, is_active=True).values_list("id", flat=True))
+
+
+def _sessions(wanted: set[str]) -> set[str]:
+    if not wanted:
+        return set()
+    rows = Session.objects.filter(session_key__in=wanted, expire_date__gt=now())
+    return set(rows.values_list("session_key", flat=True))
 
 
 def _keys(wanted: set[UUID]) -> set[UUID]:

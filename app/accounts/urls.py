@@ -2,6 +2,13 @@ from allauth.account.views import login
 from django.urls import path
 from django.views.generic import RedirectView
 
+from app.accounts.team_pages import (
+    ImportView,
+    InvitationEndView,
+    InvitationView,
+    MembersView,
+    MemberView,
+)
 from app.accounts.views import DeviceEndView, HomeView, SignOutView
 
 app_name = "accounts"
@@ -12,6 +19,15 @@ urlpatterns = [
     path("logout/", SignOutView.as_view(), name="logout"),
     path("devices/<int:device_id>/end/", DeviceEndView.as_view(), name="device-end"),
     path("devices/end/", DeviceEndView.as_view(), name="devices-end"),
+    path("teams/<uuid:team_id>/members/", MembersView.as_view(), name="members"),
+    path("teams/<uuid:team_id>/members/import/", ImportView.as_view(), name="members-import"),
+    path("teams/<uuid:team_id>/members/<uuid:user_id>/", MemberView.as_view(), name="member"),
+    path(
+        "teams/<uuid:team_id>/invitations/<uuid:invitation_id>/end/",
+        InvitationEndView.as_view(),
+        name="invitation-end",
+    ),
+    path("invitation/<str:token>/", InvitationView.as_view(), name="invitation"),
     # allauth's lists of factors and sessions, which the account page shows all on one.
     path("2fa/", _HOME),
     path("2fa/webauthn/", _HOME),

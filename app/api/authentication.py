@@ -1,4 +1,4 @@
-"""Who is calling: an API key in `Authorization: Bearer …`, or a signed-in session."""
+"""Who is calling: an API key or an app's session in `Authorization: Bearer …`, or a signed-in browser."""
 
 import time
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from app.accounts.models import User
-from app.accounts.selectors import Caller, caller_by_key, caller_by_user
+from app.accounts.selectors import Caller, caller_by_credential, caller_by_user
 from app.accounts.services import keys_touch
 from app.common.addresses import address_of
 from app.common.errors import NotAuthenticated
@@ -43,10 +43,11 @@ class ApiKeyAuthentication(BaseAuthentication):
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        caller = caller_by_key(key.strip())
+        caller = caller_by_credential(key.strip())
         if caller is None:
             raise NotAuthenticated(
-                "This API key is unknown, expired or revoked. Make a new one with POST /api/v1/keys/, or sign in."
+                "This API key or app session is unknown, expired or revoked. Make a new key with POST /api/v1/keys/, "
+                "refresh the session, or sign in."
             )
         forwarded = request.headers.get("X-Forwarded-For", "")
         caller.require_address(address_of(request.META.get("REMOTE_ADDR", ""), forwarded))

@@ -37,3 +37,11 @@ MFA_TOTP_ISSUER = "Tessera"
 MFA_TOTP_TOLERANCE = 1
 # Browsers hold passkeys for https and for localhost only; on the latter the scheme is plain.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not env.text("PUBLIC_URL").startswith("https://")
+
+# Apps: an access token for ten minutes, and a refresh token that is good for one use.
+HEADLESS_CLIENTS = ("app",)
+HEADLESS_TOKEN_STRATEGY = "app.accounts.app_sessions.AppTokens"  # noqa: S105 - a class
+HEADLESS_JWT_ALGORITHM = "HS256"
+HEADLESS_JWT_ACCESS_TOKEN_EXPIRES_IN = 600
+HEADLESS_JWT_REFRESH_TOKEN_EXPIRES_IN = 14 * 86400
+HEADLESS_JWT_STATEFUL_VALIDATION_ENABLED = True

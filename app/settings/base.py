@@ -1,5 +1,6 @@
 """Settings shared by every way of running Tessera."""
 
+import hashlib
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +20,8 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 
 SECRET_KEY = env.text("SECRET_KEY")
 FIELD_KEYS = env.words("FIELD_KEYS")
+# A key of its own, so that what signs the sessions of apps signs nothing else.
+HEADLESS_JWT_PRIVATE_KEY = hashlib.sha256(f"app sessions {SECRET_KEY}".encode()).hexdigest()
 DEBUG = False
 TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0)
 """How many proxies in front append to X-Forwarded-For; 0: nobody's word but the socket's is taken."""
@@ -40,6 +43,7 @@ INSTALLED_APPS = [
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
     "allauth.usersessions",
+    "allauth.headless",
     "app.common",
     "app.audit",
     "app.accounts",

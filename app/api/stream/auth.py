@@ -15,7 +15,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.utils.module_loading import import_string
 
 from app.accounts.models import User
-from app.accounts.selectors import Caller, caller_by_key, caller_by_user
+from app.accounts.selectors import Caller, caller_by_credential, caller_by_user
 from app.api.authentication import key_seen
 from app.api.stream.http import Request
 from app.common.addresses import address_of
@@ -26,13 +26,13 @@ from app.common.errors import InvalidInput, NotAllowed, NotAuthenticated
 
 @remembered(0.5)
 def _known_key(key: str) -> Caller | None:
-    caller = caller_by_key(key)
+    caller = caller_by_credential(key)
     if caller is not None:
         key_seen(caller)
     return caller
 
 
-_LONGEST_KEY = 200
+_LONGEST_KEY = 1000
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -66,7 +66,8 @@ async def _by_key(key: str) -> Caller:
         caller = await run_db(_known_key, key)
     if caller is None:
         raise NotAuthenticated(
-            "This API key is unknown, expired or revoked. Make a new one with POST /api/v1/keys/."
+            "This API key or app session is unknown, expired or revoked. Make a new key with POST /api/v1/keys/, "
+            "or refresh the session."
         )
     return caller
 
@@ -84,7 +85,7 @@ def _session_caller(session_key: str) -> Caller | None:
     request = HttpRequest()
     request.session = import_string(f"{settings.SESSION_ENGINE}.SessionStore")(session_key)
     user = get_user(request)
-    return caller_by_user(user) if isinstance(user, User) and user.is_active else None
+    return caller_by_user(user, session=session_key) if isinstance(user, User) and user.is_active else None
 
 
 def _check_csrf(request: ASGIRequest) -> None:
