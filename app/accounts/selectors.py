@@ -165,6 +165,13 @@ def owned_teams(user: User) -> list[UUID] | None:
     return [team for team, role in _roles(user.id) if role == Role.OWNER]
 
 
+def managed_teams(user: User) -> list[UUID] | None:
+    """The teams whose money somebody may see by person, as admin or owner; None: every team's, for staff."""
+    if user.is_staff:
+        return None
+    return [team for team, role in _roles(user.id) if role in MANAGING_ROLES]
+
+
 def principal_of(caller: Caller) -> str:
     """Who made a row, as retrieval knows people and teams."""
     return f"user:{caller.user_id}" if caller.user_id else f"team:{caller.default_team_id}"

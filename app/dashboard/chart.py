@@ -5,7 +5,7 @@ The plot is 1000 units high and stretched to the page's width, so bars need no s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 HEIGHT = 1000
@@ -63,6 +63,8 @@ class Bar:
     label: str
     """Empty where a label would touch its neighbour."""
     first: date
+    name: str
+    """The slot in words."""
     slot_x: int
     segments: tuple[Segment, ...]
     parts: tuple[tuple[str, Amount], ...]
@@ -80,22 +82,36 @@ class Chart:
     ticks: tuple[Decimal, ...]
     """Grid lines from the top down, 0 last."""
     width: int
-    by_month: bool
+    step: str
+    """hour, day, week or month."""
     total: Amount
 
+    @property
+    def by_month(self) -> bool:
+        return self.step == "month"
 
-def chart(*, first: date, last: date, series: Sequence[Series]) -> Chart:
-    """A bar per day, or per month beyond three months."""
-    by_month = (last - first).days + 1 > LONGEST_BY_DAY
-    slots = _slots(first, last, by_month=by_month)
-    columns = [_columns(line, by_month=by_month) for line in series]
+    @property
+    def stacked(self) -> tuple[Series, ...]:
+        """From the top of a bar down, as they are labelled beside it."""
+        return self.series[::-1]
+
+
+def chart(*, first: date, last: date, series: Sequence[Series], step: str = "") -> Chart:
+    """A bar per day, or per month beyond three months, or per `step`: hour, day, week, month.
+
+    Hours are instants of the zone shown, so the hours of a day are those that it has.
+    """
+    step = step or ("month" if (last - first).days + 1 > LONGEST_BY_DAY else "day")
+    slots = _slots(first, last, step, series)
+    columns = [_columns(line, by_month=step == "month") for line in series]
     totals = [sum((column.get(slot, Amount()) for column in columns), Amount()) for slot in slots]
     top = nice_top(max((t.price for t in totals), default=Decimal(0)))
     every = -(-len(slots) // MOST_LABELS)
     bars = tuple(
         Bar(
-            label=_label(slot, by_month=by_month, with_year=index == 0) if index % every == 0 else "",
+            label=_label(slot, step, is_first=index == 0) if index % every == 0 else "",
             first=slot,
+            name=_named(slot, step),
             slot_x=index * SLOT,
             segments=_segments(
                 index, [(s.colour, c.get(slot, Amount())) for s, c in zip(series, columns, strict=True)], top
@@ -106,7 +122,7 @@ def chart(*, first: date, last: date, series: Sequence[Series]) -> Chart:
         for index, slot in enumerate(slots)
     )
     ticks = tuple(top * n / TICKS for n in range(TICKS, -1, -1))
-    return Chart(bars, tuple(series), top, ticks, len(slots) * SLOT, by_month, sum(totals, Amount()))
+    return Chart(bars, tuple(series), top, ticks, len(slots) * SLOT, step, sum(totals, Amount()))
 
 
 def nice_top(highest: Decimal) -> Decimal:
@@ -117,11 +133,19 @@ def nice_top(highest: Decimal) -> Decimal:
     return next(step * unit for step in (1, 2, 4, 6, 8, 10) if step * unit >= highest)
 
 
-def _slots(first: date, last: date, *, by_month: bool) -> list[date]:
-    if not by_month:
-        return [first + timedelta(days=n) for n in range((last - first).days + 1)]
-    months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
-    return [date(month // 12, month % 12 + 1, 1) for month in months]
+def _slots(first: date, last: date, step: str, series: Sequence[Series]) -> list[date]:
+    if step == "hour":
+        seen = [slot for line in series for slot in line.by_day if isinstance(slot, datetime)]
+        if not seen:
+            return [first]
+        hours = int((max(seen) - min(seen)).total_seconds() // 3600)
+        return [min(seen) + timedelta(hours=n) for n in range(hours + 1)]
+    if step == "month":
+        months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
+        return [date(month // 12, month % 12 + 1, 1) for month in months]
+    days = 7 if step == "week" else 1
+    begin = first - timedelta(days=first.weekday()) if step == "week" else first
+    return [begin + timedelta(days=n) for n in range(0, (last - begin).days + 1, days)]
 
 
 def _columns(line: Series, *, by_month: bool) -> dict[date, Amount]:
@@ -134,10 +158,17 @@ def _columns(line: Series, *, by_month: bool) -> dict[date, Amount]:
     return sums
 
 
-def _label(slot: date, *, by_month: bool, with_year: bool) -> str:
-    if not by_month:
+def _label(slot: date, step: str, *, is_first: bool) -> str:
+    if step == "hour":
+        return f"{slot:%H:%M}"
+    if step != "month":
         return f"{slot:%-d %b}"
-    return f"{slot:%b %Y}" if with_year or slot.month == 1 else f"{slot:%b}"
+    return f"{slot:%b %Y}" if is_first or slot.month == 1 else f"{slot:%b}"
+
+
+def _named(slot: date, step: str) -> str:
+    forms = {"hour": "%-d %B %Y, %H:%M", "month": "%B %Y", "week": "week from %-d %B %Y"}
+    return slot.strftime(forms.get(step, "%-d %B %Y"))
 
 
 def _segments(index: int, amounts: Sequence[tuple[int, Amount]], top: Decimal) -> tuple[Segment, ...]:

@@ -1,37 +1,57 @@
-"""The filters of the spend page, as they stand in its address and as they read in a sentence."""
+"""The filters of the spend pages, as they stand in the address and as they read in a sentence."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, time, timedelta
-from typing import get_args
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from app.billing.types import GroupBy
+from app.billing.types.spending import Dimension, SpendScope
 
 DEFAULT_DAYS = 30
 LONGEST_DAYS = 366 * 5
-GROUPS: tuple[GroupBy, ...] = get_args(GroupBy)
-GROUP_NAMES: Mapping[str, str] = {
+LONGEST_BY_HOUR = 14
+GROUP_NAMES: Mapping[Dimension, str] = {
     "day": "day",
+    "hour": "hour",
+    "week": "week",
+    "month": "month",
+    "year": "year",
     "team": "team",
     "person": "person",
     "key": "API key",
     "model": "model",
     "deployment": "deployment",
+    "collection": "collection",
     "kind": "kind of call",
+}
+TIMES: tuple[Dimension, ...] = ("hour", "day", "week", "month", "year")
+FLAGS: Mapping[str, str] = {
+    "estimated": "estimated",
+    "unpriced": "without a known price",
+    "overshoot": "beyond what was held",
+    "late": "booked late",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SpendFilter:
-    """What the page shows: whole days of the installation's zone, both ends included."""
+    """What a page shows: whole days of the installation's zone, both ends included. `None` and `""` are all."""
 
     first: date
     last: date
-    group_by: GroupBy = "day"
-    team_id: UUID | None = None
+    group_by: Dimension = "day"
+    team: UUID | None = None
+    person: UUID | None = None
+    key: UUID | None = None
+    deployment: UUID | None = None
+    collection: UUID | None = None
+    thread: UUID | None = None
+    model: str = ""
+    kind: str = ""
+    flag: str = ""
 
     @property
     def days(self) -> int:
@@ -42,17 +62,57 @@ class SpendFilter:
         """The first instant, and the first instant after the end."""
         return day_start(self.first, zone), day_start(self.last + timedelta(days=1), zone)
 
-    def query(self) -> str:
-        """The filter as the query part of an address."""
-        values = {"from": self.first.isoformat(), "to": self.last.isoformat(), "group_by": self.group_by}
-        if self.team_id:
-            values["team"] = str(self.team_id)
-        return urlencode(values)
+    def scope(self, zone: str, team_ids: tuple[UUID, ...] | None) -> SpendScope:
+        """As billing takes it; `team_ids` are those the reader may see."""
+        from_, to = self.bounds(zone)
+        known: dict[str, Any] = {"flag": self.flag if self.flag in FLAGS else ""}
+        return SpendScope(
+            from_=from_,
+            to=to,
+            team_ids=team_ids,
+            team_id=self.team,
+            account_id=self.person,
+            key_id=self.key,
+            deployment_id=self.deployment,
+            collection_id=self.collection,
+            thread_id=self.thread,
+            model=self.model or None,
+            kind=self.kind or None,
+            **known,
+        )
 
-    def sentence(self, team_name: str | None, today: date) -> str:
-        """The filter in words: `Team Research, last 30 days, by model`."""
-        who = f"Team {team_name}" if team_name else "Everyone"
-        return f"{who}, {period(self, today)}, by {GROUP_NAMES[self.group_by]}"
+    def query(self, **changes: Any) -> str:
+        """The filter, with changes, as the query part of an address."""
+        chosen = replace(self, **changes)
+        values = {
+            "from": chosen.first.isoformat(),
+            "to": chosen.last.isoformat(),
+            "group_by": chosen.group_by,
+        }
+        return urlencode(
+            values | {name: str(value) for name in NARROWING if (value := getattr(chosen, name))}
+        )
+
+    def sentence(self, names: Mapping[str, str], today: date) -> str:
+        """The filter in words: `Team Research, model atlas, last 30 days, by model`."""
+        narrowed = [words(names[name]) for name, words in _WORDS.items() if getattr(self, name)]
+        if not self.team:
+            narrowed.insert(0, names.get("everyone", "Everyone"))
+        return ", ".join((*narrowed, period(self, today), f"by {GROUP_NAMES[self.group_by]}"))
+
+
+NARROWING = tuple(f.name for f in fields(SpendFilter) if f.name not in {"first", "last", "group_by"})
+_WORDS: Mapping[str, Callable[[str], str]] = {
+    "team": lambda name: f"Team {name}",
+    "person": lambda name: name,
+    "key": lambda name: f"key {name}",
+    "model": lambda name: f"model {name}",
+    "deployment": lambda name: name,
+    "collection": lambda name: f"collection {name}",
+    "thread": lambda name: f"conversation {name}",
+    "kind": lambda name: f"{name} calls",
+    "flag": lambda name: name,
+}
 
 
 def day_start(day: date, zone: str) -> datetime:
@@ -88,7 +148,12 @@ def presets(chosen: SpendFilter, today: date) -> list[tuple[str, str, bool]]:
     # Two spans may begin on the same day; only the first of them is marked.
     current = next((words for words, first in spans if (chosen.first, chosen.last) == (first, today)), None)
     return [
-        (words, replace(chosen, first=first, last=today).query(), words == current) for words, first in spans
+        (
+            words,
+            chosen.query(first=first, last=today, group_by=_fitting(chosen.group_by, first, today)),
+            words == current,
+        )
+        for words, first in spans
     ]
 
 
@@ -103,13 +168,29 @@ def parse(params: Mapping[str, str], today: date) -> tuple[SpendFilter, list[str
     if (last - first).days >= LONGEST_DAYS:
         problems.append("Five years are shown at most.")
         first = last - timedelta(days=LONGEST_DAYS - 1)
-    group_by: GroupBy = "day"
+    group_by: Dimension = "day"
     if wanted := params.get("group_by"):
-        known = [name for name in GROUPS if name == wanted]
+        known = [name for name in GROUP_NAMES if name == wanted]
         group_by = known[0] if known else group_by
         if not known:
             problems.append(f"“{wanted[:40]}” is no way to group; this is by day.")
-    return SpendFilter(first, last, group_by, _team(params.get("team"), problems)), problems
+    if _fitting(group_by, first, last) != group_by:
+        problems.append(f"Hours are shown over {LONGEST_BY_HOUR} days at most; this is by day.")
+        group_by = "day"
+    narrowing: dict[str, Any] = {name: _id(params.get(name), name, problems) for name in _IDS}
+    narrowing |= {name: (params.get(name) or "")[:200] for name in ("model", "kind")}
+    flag = params.get("flag") or ""
+    if flag and flag not in FLAGS:
+        problems.append(f"“{flag[:40]}” marks no entries; all are shown.")
+        flag = ""
+    return SpendFilter(first, last, group_by, **narrowing, flag=flag), problems
+
+
+_IDS = ("team", "person", "key", "deployment", "collection", "thread")
+
+
+def _fitting(group_by: Dimension, first: date, last: date) -> Dimension:
+    return "day" if group_by == "hour" and (last - first).days >= LONGEST_BY_HOUR else group_by
 
 
 def _day(text: str | None, default: date, which: str, problems: list[str]) -> date:
@@ -126,11 +207,11 @@ def _day(text: str | None, default: date, which: str, problems: list[str]) -> da
     return day
 
 
-def _team(text: str | None, problems: list[str]) -> UUID | None:
+def _id(text: str | None, name: str, problems: list[str]) -> UUID | None:
     if not text:
         return None
     try:
         return UUID(text)
     except ValueError:
-        problems.append("The team in the address is unknown; all teams are shown.")
+        problems.append(f"The {name} in the address is unknown, so nothing is narrowed by it.")
         return None

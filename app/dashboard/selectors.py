@@ -1,40 +1,33 @@
-"""What the dashboard reads. Amounts come from billing's own sums over the ledger; names come from their owners."""
+"""What the spend page reads. Sums come from billing's roll-ups, names from their owners."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
-from app.accounts.models import ApiKey, Team, User
-from app.billing.selectors import limits_remaining, spend
-from app.billing.types import LimitState, Payer, SpendRow
+from app.billing.selectors import limits_remaining
+from app.billing.spending import spending
+from app.billing.types import LimitState, Payer
+from app.billing.types.spending import Dimension, Group, SpendScope, SpendSum
 from app.catalog.models import Deployment
-from app.dashboard.chart import MOST_SERIES, OTHER, Amount, Series
-from app.dashboard.filters import SpendFilter, day_start
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Several groups added up."""
-
-    price: Decimal
-    estimated_price: Decimal
-    entries: int
-    requests: int
-    input_tokens: int
-    output_tokens: int
-    price_missing: int
+from app.dashboard.chart import LONGEST_BY_DAY, MOST_SERIES, OTHER, Amount, Series
+from app.dashboard.filters import TIMES, SpendFilter, day_start
+from app.dashboard.forecast import WEEKS, Forecast, forecast
+from app.dashboard.naming import GROUPS, NAMED, Name, grouped, names_of, person_level, personal_hidden
+from app.dashboard.reach import Reach
 
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
     """One line of the table: a group by its name."""
 
-    name: str
-    known: bool
-    """False when the group's owner is gone or was never named."""
-    sums: SpendRow
+    name: Name
+    sums: SpendSum
+    group: Group = None
+    links: bool = True
+    """False where the row is several groups together and nothing can be narrowed to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,160 +35,163 @@ class Figures:
     """The four figures on top of the page."""
 
     today: Decimal
-    month: Decimal
-    estimated: Decimal
-    """Of the month's price, what rests on estimates."""
-    month_missing: int
-    """Calls of this month without a known price, which are in no sum."""
+    month: SpendSum
+    forecast: Forecast | None
     budget: LimitState | None
     """The money limit with the least left; None when there is none."""
 
 
-def add_up(rows: Sequence[SpendRow]) -> Sums:
-    """The exact sum of some groups."""
-    return Sums(
-        price=sum((r.price for r in rows), Decimal(0)),
-        estimated_price=sum((r.estimated_price for r in rows), Decimal(0)),
-        entries=sum(r.entries for r in rows),
-        requests=sum(r.requests for r in rows),
-        input_tokens=sum(r.input_tokens for r in rows),
-        output_tokens=sum(r.output_tokens for r in rows),
-        price_missing=sum(r.price_missing for r in rows),
+def total_of(rows: Sequence[TableRow]) -> SpendSum:
+    """The exact sum of some rows."""
+    return sum((row.sums for row in rows), SpendSum())
+
+
+def figures(*, reach: Reach, chosen: SpendFilter, today: date, zone: str) -> Figures:
+    """Today, month to date, to the end of the month, and what is left; narrowed to a team as the page is."""
+    first = today.replace(day=1)
+    scope = SpendScope(
+        from_=day_start(min(first, today - timedelta(weeks=WEEKS + 5)), zone),
+        to=day_start(today + timedelta(days=1), zone),
+        team_ids=reach.team_ids,
+        team_id=chosen.team,
     )
-
-
-def teams() -> list[tuple[UUID, str]]:
-    """Every team by name, for the filter."""
-    return list(Team.objects.order_by("name", "id").values_list("id", "name"))
-
-
-def figures(*, team_id: UUID | None, today: date, zone: str) -> Figures:
-    """Today, month to date, how sure, and what is left; for one team or for all."""
-    first = day_start(today.replace(day=1), zone)
-    rows = spend(
-        group_by="day", from_=first, to=day_start(today + timedelta(days=1), zone), tz=zone, team_id=team_id
-    )
-    month = add_up(rows)
-    limits = limits_remaining(Payer(team_id=team_id))
+    days = {row.groups[0]: row for row in spending(by=("day",), zone=zone, scope=scope)}
+    by_day = {day: row.price for day, row in days.items() if isinstance(day, date)}
+    # From the first day of all on, so that weeks before there was anything are no weeks of nothing.
+    month = sum((row for day, row in days.items() if isinstance(day, date) and day >= first), SpendSum())
+    limits = limits_remaining(Payer(team_id=reach.payer_team(chosen)))
     money = [limit for limit in limits if limit.unit == "money" and limit.limit > 0]
     return Figures(
-        today=add_up([row for row in rows if row.group == today]).price,
-        month=month.price,
-        estimated=month.estimated_price,
-        month_missing=month.price_missing,
+        today=by_day.get(today, Decimal(0)),
+        month=month,
+        forecast=forecast(by_day, today=today),
         budget=min(money, key=lambda limit: limit.remaining / limit.limit, default=None),
     )
 
 
-def table(chosen: SpendFilter, *, zone: str) -> list[TableRow]:
-    """The groups with their names: days newest first, everything else dearest first."""
-    from_, to = chosen.bounds(zone)
-    rows = spend(group_by=chosen.group_by, from_=from_, to=to, tz=zone, team_id=chosen.team_id)
-    names = _names(chosen.group_by, [row.group for row in rows])
-    lines = [TableRow(*names[row.group], row) for row in rows]
-    if chosen.group_by == "day":
-        return sorted(lines, key=lambda line: str(line.sums.group), reverse=True)
-    return sorted(lines, key=lambda line: (-line.sums.price, line.name))
-
-
-def series(chosen: SpendFilter, *, zone: str) -> list[Series]:
-    """Spend by day and model, dearest first; what is beyond the sixth colour is summed as `other`."""
-    from_, to = chosen.bounds(zone)
-
-    def days(deployment_id: UUID | None = None) -> list[SpendRow]:
-        return spend(
-            group_by="day", from_=from_, to=to, tz=zone, team_id=chosen.team_id, deployment_id=deployment_id
+def table(chosen: SpendFilter, *, reach: Reach, zone: str) -> list[TableRow]:
+    """The groups with their names: times newest first, everything else dearest first."""
+    scope = chosen.scope(zone, reach.team_ids)
+    by = chosen.group_by
+    if by == "person" and person_level() == GROUPS:
+        rows = [
+            (_id(r.groups[0]), _id(r.groups[1]), r)
+            for r in spending(by=("team", "person"), zone=zone, scope=scope)
+        ]
+        return sorted(
+            (TableRow(Name(n), s, links=False) for n, s in grouped(rows)), key=lambda row: -row.sums.price
         )
+    sums = _told_apart(spending(by=(by,), zone=zone, scope=scope), by, place=0)
+    names = names_of(by, [row.groups[0] for row in sums])
+    lines = [TableRow(names[row.groups[0]], row, row.groups[0]) for row in sums]
+    if by in TIMES:
+        return lines[::-1]
+    return sorted(lines, key=lambda line: (-line.sums.price, line.name.text))
 
-    groups = spend(group_by="deployment", from_=from_, to=to, tz=zone, team_id=chosen.team_id)
-    colours = model_colours()
-    by_name: dict[str, list[UUID]] = {}
-    for row in sorted(groups, key=lambda row: row.price, reverse=True):
-        if isinstance(row.group, UUID) and row.group in colours and row.price:
-            by_name.setdefault(colours[row.group][0], []).append(row.group)
-    shown = list(by_name.items())[: MOST_SERIES - 1]
-    rest = _amounts(days())
-    lines: list[Series] = []
-    taken: set[int] = set()
-    for name, ids in shown:
-        amounts = _amounts([row for deployment_id in ids for row in days(deployment_id)])
-        rest = {
-            day: Amount(a.price - _of(amounts, day).price, a.estimated - _of(amounts, day).estimated)
-            for day, a in rest.items()
-        }
-        lines.append(Series(name, _free_colour(colours[ids[0]][1], taken), amounts))
-    remaining = {day: amount for day, amount in rest.items() if amount.price}
-    if remaining:
-        lines.append(Series(OTHER, MOST_SERIES - 1, remaining))
+
+def _told_apart(rows: list[SpendSum], by: Dimension, *, place: int) -> list[SpendSum]:
+    """Where people are shown in groups alone, all personal teams are one group."""
+    if by != "team" or person_level() != GROUPS:
+        return rows
+    hidden = personal_hidden([one for row in rows if (one := _id(row.groups[place]))])
+    sums: dict[tuple[Group, ...], SpendSum] = {}
+    for row in rows:
+        group = "Personal teams" if row.groups[place] in hidden else row.groups[place]
+        groups = (*row.groups[:place], group, *row.groups[place + 1 :])
+        sums[groups] = replace(sums.get(groups, SpendSum()) + row, groups=groups)
+    return list(sums.values())
+
+
+def _id(group: Group) -> UUID | None:
+    return group if isinstance(group, UUID) else None
+
+
+def step_of(chosen: SpendFilter) -> Dimension:
+    """The width of a bar: as asked for, else days, beyond three months months."""
+    if chosen.group_by in TIMES and chosen.group_by != "year":
+        fits = {"hour": 14, "day": LONGEST_BY_DAY, "week": 7 * 53, "month": 366 * 5}[chosen.group_by]
+        if chosen.days <= fits:
+            return chosen.group_by
+    return "hour" if chosen.days == 1 else "day" if chosen.days <= LONGEST_BY_DAY else "month"
+
+
+def series(chosen: SpendFilter, *, reach: Reach, zone: str) -> list[Series]:
+    """Spend over time by what is grouped by, models where that is time; beyond the sixth colour summed as `other`."""
+    by: Dimension = "model" if chosen.group_by in TIMES else chosen.group_by
+    if by == "person" and person_level() == GROUPS:
+        by = "team"
+    rows = spending(by=(step_of(chosen), by), zone=zone, scope=chosen.scope(zone, reach.team_ids))
+    rows = _told_apart(rows, by, place=1)
+    totals: dict[Group, Decimal] = {}
+    for row in rows:
+        totals[row.groups[1]] = totals.get(row.groups[1], Decimal(0)) + row.price
+    dearest = [g for g in sorted(totals, key=lambda g: (-totals[g], str(g))) if totals[g]]
+    shown = dearest if len(dearest) <= MOST_SERIES else dearest[: MOST_SERIES - 1]
+    names = names_of(by, shown)
+    colours = _colours(by, shown)
+    slots: dict[Group, dict[date, Amount]] = {}
+    for row in rows:
+        slot, group = row.groups
+        assert isinstance(slot, date)
+        line = slots.setdefault(group if group in colours else OTHER, {})
+        if row.price:
+            line[slot] = line.get(slot, Amount()) + Amount(row.price, row.estimated_price)
+    lines = [Series(names[g].text, colours[g], slots[g]) for g in shown]
+    if len(dearest) > len(shown):
+        lines.append(Series(OTHER, MOST_SERIES - 1, slots[OTHER]))
     return lines
 
 
-def model_colours() -> dict[UUID, tuple[str, int]]:
-    """Each deployment's public name and colour: by age of the name, so that a model keeps its colour everywhere."""
+def _colours(by: Dimension, shown: Sequence[Group]) -> dict[Group, int]:
+    """A model's own colour, that of no dearer model of this view; others in order."""
+    own = model_colours() if by == "model" else {}
+    taken: dict[Group, int] = {}
+    for group in shown:
+        wanted = own.get(str(group), len(taken))
+        free = [
+            c % MOST_SERIES
+            for c in range(wanted, wanted + MOST_SERIES)
+            if c % MOST_SERIES not in taken.values()
+        ]
+        if len(shown) < MOST_SERIES or group in shown[: MOST_SERIES - 1]:
+            free = [c for c in free if c != MOST_SERIES - 1] or free
+        taken[group] = free[0]
+    return taken
+
+
+def model_colours() -> dict[str, int]:
+    """Each model's colour, by age of its name, so that it keeps it everywhere."""
     order: dict[str, int] = {}
-    found: dict[UUID, tuple[str, int]] = {}
-    for deployment_id, name in Deployment.objects.order_by("id").values_list("id", "public_name"):
-        found[deployment_id] = (name, order.setdefault(name, len(order) % (MOST_SERIES - 1)))
-    return found
+    for name in Deployment.objects.order_by("id").values_list("public_name", flat=True):
+        order.setdefault(name, len(order) % (MOST_SERIES - 1))
+    return order
 
 
-def _free_colour(wanted: int, taken: set[int]) -> int:
-    """The model's own colour, or the next free one when a dearer model of this view has it."""
-    colour = next(
-        c % (MOST_SERIES - 1)
-        for c in range(wanted, wanted + MOST_SERIES)
-        if c % (MOST_SERIES - 1) not in taken
-    )
-    taken.add(colour)
-    return colour
+def narrowed(chosen: SpendFilter, row: TableRow) -> SpendFilter | None:
+    """The filter that holds one row alone; None where an address cannot say it (no owner, several collections)."""
+    by, group = chosen.group_by, row.group
+    if not row.links or group is None or group == "":
+        return None
+    if by in TIMES:
+        return _narrowed_time(chosen, by, group)
+    if person_level() != NAMED and (by == "person" or (isinstance(group, UUID) and personal_hidden([group]))):
+        return None
+    if by == "team" and not isinstance(group, UUID):
+        return None
+    if by == "collection":
+        # All that draws on it is another sum than what draws on it alone.
+        return None
+    inside: dict[str, Any] = {by: group}
+    return replace(chosen, **inside)
 
 
-def _of(amounts: dict[date, Amount], day: date) -> Amount:
-    return amounts.get(day, Amount())
-
-
-def _amounts(rows: Sequence[SpendRow]) -> dict[date, Amount]:
-    sums: dict[date, Amount] = {}
-    for row in rows:
-        if isinstance(row.group, date) and not isinstance(row.group, datetime):
-            sums[row.group] = _of(sums, row.group) + Amount(row.price, row.estimated_price)
-    return sums
-
-
-def _names(
-    group_by: str, groups: Sequence[date | UUID | str | None]
-) -> dict[date | UUID | str | None, tuple[str, bool]]:
-    """The name of each group, and whether it is known."""
-    ids = [group for group in groups if isinstance(group, UUID)]
-    known: dict[UUID, str] = {}
-    if group_by == "team":
-        known = dict(Team.objects.filter(id__in=ids).values_list("id", "name"))
-    elif group_by == "person":
-        people = User.objects.filter(account_id__in=ids).values_list("account_id", "name", "email")
-        known = {account: name or email for account, name, email in people}
-    elif group_by == "key":
-        known = {key.id: f"{key.name} ({key.prefix}…)" for key in ApiKey.objects.filter(id__in=ids)}
-    elif group_by == "deployment":
-        known = {d.id: str(d) for d in Deployment.objects.filter(id__in=ids).select_related("backend")}
-    return {group: _name(group_by, group, known) for group in groups}
-
-
-_NOBODY = {
-    "team": "The installation itself",
-    "person": "No person (ingestion, team keys, probes)",
-    "key": "In the browser",
-    "deployment": "No deployment",
-    "model": "No model",
-    "kind": "No kind",
-}
-_GONE = {"team": "A team that was deleted", "person": "A person who left", "key": "A key that was deleted"}
-
-
-def _name(group_by: str, group: date | UUID | str | None, known: dict[UUID, str]) -> tuple[str, bool]:
-    if isinstance(group, date):
-        return f"{group:%a %-d %b %Y}", True
-    if isinstance(group, UUID):
-        return (
-            (known[group], True) if group in known else (_GONE.get(group_by, "One that was deleted"), False)
-        )
-    return (group, True) if group else (_NOBODY[group_by], False)
+def _narrowed_time(chosen: SpendFilter, by: Dimension, group: Group) -> SpendFilter | None:
+    if by == "hour" or not isinstance(group, date):
+        return None
+    last = {
+        "day": group,
+        "week": group + timedelta(days=6),
+        "month": (group.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1),
+        "year": group.replace(month=12, day=31),
+    }[by]
+    return replace(chosen, first=max(group, chosen.first), last=min(last, chosen.last))

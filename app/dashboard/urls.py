@@ -1,5 +1,9 @@
 from django.urls import path
 
+from app.dashboard.cost_pages import AccuracyView, OwnServersView
+from app.dashboard.cost_pages import BudgetsView as BurningView
+from app.dashboard.dearest_page import DearestView
+from app.dashboard.entry_page import EntriesView
 from app.dashboard.limit_pages import (
     AskView,
     BudgetsView,
@@ -23,6 +27,11 @@ urlpatterns = [
     path("servers/", ServersView.as_view(), name="servers"),
     path("servers/<uuid:deployment_id>/try/", TryView.as_view(), name="servers-try"),
     path("servers/<uuid:deployment_id>/switch/", SwitchView.as_view(), name="servers-switch"),
+    path("entries/", EntriesView.as_view(), name="entries"),
+    path("dearest/", DearestView.as_view(), name="dearest"),
+    path("own-servers/", OwnServersView.as_view(), name="own-servers"),
+    path("accuracy/", AccuracyView.as_view(), name="accuracy"),
+    path("budgets/", BurningView.as_view(), name="budgets"),
     path("limits/", LimitsView.as_view(), name="limits"),
     path("limits/ask/", AskView.as_view(), name="limits-ask"),
     path("limits/set/", BudgetsView.as_view(), name="limits-set"),

@@ -220,6 +220,8 @@ DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "tessera@localhost")
 
 CURRENCY = env.text("CURRENCY", "EUR")
 INSTALLATION_ZONE = env.text("INSTALLATION_ZONE", "UTC")
+PERSON_LEVEL = env.one_of("PERSON_LEVEL", ("named", "pseudonym", "groups"))
+"""How the spend pages show people: named (each view is audited), pseudonym, or groups of five or more."""
 ALLOW_UNLIMITED_SPEND = env.flag("ALLOW_UNLIMITED_SPEND")
 RATE_KEY_REQUESTS = env.number("RATE_KEY_REQUESTS", 60_000)
 RATE_KEY_TOKENS = env.number("RATE_KEY_TOKENS", 100_000_000)

@@ -6,7 +6,7 @@ every command in another shell finds the running stack. `NAME_FILE` holding a pa
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -98,6 +98,14 @@ def flag(name: str, *, default: bool = False) -> bool:
     if value in {"", "0", "false", "no", "off"}:
         return False
     raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}.")
+
+
+def one_of(name: str, choices: Sequence[str]) -> str:
+    """One of a closed list, the first by default; anything else is refused by name."""
+    value = text(name, choices[0]).strip().lower()
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} can be {', '.join(choices)}, not {value!r}.")
+    return value
 
 
 def words(name: str, default: str = "") -> list[str]:

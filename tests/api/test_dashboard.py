@@ -5,11 +5,12 @@ import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.test import Client
 
-from app.accounts.models import Team, User
+from app.accounts.models import Membership, Role, Team, User
 from app.billing import pricing
 from app.billing.models import Budget, LedgerEntry, PriceComponent, PriceVersion
 from app.billing.services import budget_set, reservation_hold, reservation_settle
@@ -19,10 +20,12 @@ from app.common.clock import now
 from app.common.models import uuid7
 from app.dashboard import selectors
 from app.dashboard.filters import SpendFilter
+from app.dashboard.reach import Reach
 from tests.factories import team_make, user_make
 
 pytestmark = pytest.mark.django_db
 
+ALL = Reach(None, ())
 RATES = (Rate(component="input", price=Decimal(1)), Rate(component="output", price=Decimal(2)))
 
 
@@ -63,7 +66,7 @@ def model_make(name: str) -> Deployment:
 
 def spent(
     user: User, team: Team, deployment: Deployment, *, input_tokens: int, days_ago: int = 0, **attempt: Any
-) -> None:
+) -> UUID:
     """One call that was held and settled."""
     identity = uuid7()
     reservation_hold(
@@ -82,6 +85,7 @@ def spent(
         buckets=Buckets(input=input_tokens, output=100), served_model=deployment.upstream_model, **attempt
     )
     reservation_settle(reservation_id=identity, attempts=[done], state="settled")
+    return identity
 
 
 def rows_of(page: str) -> dict[str, list[str]]:
@@ -98,7 +102,9 @@ def rows_of(page: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in cells}
 
 
-def test_only_staff_may_look(client: Client, user: User) -> None:
+def test_members_may_not_look(client: Client, team: Team) -> None:
+    user = user_make(team=team)
+    Membership.objects.filter(user=user, role=Role.OWNER).delete()
     client.force_login(user)
     answer = client.get("/dashboard/")
     assert answer.status_code == 403
@@ -180,8 +186,8 @@ def test_the_chart_adds_up_to_the_table(user: User, team: Team) -> None:
         )
     today = datetime.now(UTC).date()
     chosen = SpendFilter(today - timedelta(days=6), today)
-    lines = selectors.series(chosen, zone="UTC")
-    table = selectors.add_up([row.sums for row in selectors.table(chosen, zone="UTC")])
+    lines = selectors.series(chosen, reach=ALL, zone="UTC")
+    table = selectors.total_of(selectors.table(chosen, reach=ALL, zone="UTC"))
     assert [line.name for line in lines] == ["model-7", "model-6", "model-5", "model-4", "model-3", "other"]
     assert len({line.colour for line in lines}) == 6
     assert sum((line.total.price for line in lines), Decimal(0)) == table.price
@@ -192,8 +198,8 @@ def test_a_model_keeps_its_colour_from_view_to_view(user: User, team: Team) -> N
     spent(user, team, first, input_tokens=1000, days_ago=5)
     spent(user, team, second, input_tokens=9000)
     today = datetime.now(UTC).date()
-    both = selectors.series(SpendFilter(today - timedelta(days=6), today), zone="UTC")
-    one = selectors.series(SpendFilter(today, today), zone="UTC")
+    both = selectors.series(SpendFilter(today - timedelta(days=6), today), reach=ALL, zone="UTC")
+    one = selectors.series(SpendFilter(today, today), reach=ALL, zone="UTC")
     assert {line.name: line.colour for line in one}.items() <= {
         line.name: line.colour for line in both
     }.items()

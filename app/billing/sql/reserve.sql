@@ -110,7 +110,7 @@ CREATE OR REPLACE FUNCTION billing_write(
   p_price_keys text[]
 ) RETURNS billing_reservation LANGUAGE plpgsql AS $$
 DECLARE
-  v_now timestamptz := clock_timestamp();
+  v_now timestamptz := coalesce((p ->> 'at')::timestamptz, clock_timestamp());
   v_input bigint := p ->> 'input_tokens';
   v_output bigint := p ->> 'max_output_tokens';
   r billing_reservation%ROWTYPE;
@@ -167,7 +167,8 @@ $$;
 -- In: reservation_id, team_id, account_id, key_id, kind, price_key, fallback_price_keys[], mode, input_tokens,
 -- extra[{price_key, input_tokens}] (calls made besides, such as embedding the query),
 -- max_output_tokens, min_output_tokens, currency, allow_unlimited, effective_at?, expires_at? | ttl_seconds, dedupe_key,
--- fingerprint, deployment_id, turn_id, thread_id?, collections[]?, request_id; `force` re-creates a forgotten hold without asking for room.
+-- fingerprint, deployment_id, turn_id, thread_id?, collections[]?, request_id, at? (when it was held; only what is seeded
+-- says so); `force` re-creates a forgotten hold without asking for room.
 -- Out: the reservation (see billing_held), or {refused: [limit], needs, least} (as asked, and with the shortest
 -- answer; by unit), {no_budget: true}, {price_missing: {…}}, {paused: {since, reason}}, {conflict: true}.
 CREATE OR REPLACE FUNCTION billing_reserve(p jsonb) RETURNS jsonb

@@ -148,7 +148,7 @@ DECLARE
   v_quantities jsonb := coalesce(a -> 'quantities', '{}');
   v_attempt uuid := billing_uuid7();
   v_entry uuid := billing_uuid7();
-  v_now timestamptz := clock_timestamp();
+  v_now timestamptz := coalesce((a ->> 'at')::timestamptz, clock_timestamp());
   v_deployment uuid := coalesce((a ->> 'deployment_id')::uuid, r.deployment_id);
   v_kind text := coalesce(a ->> 'kind', r.kind);
   v_flags jsonb := coalesce(a -> 'flags', '[]');
@@ -234,7 +234,8 @@ END $$;
 -- Books the attempts of a reservation and ends it. A second call returns what the first booked.
 --
 -- In: reservation_id, attempts[], state? (released: the payer owes nothing), by (caller | sweeper), hold? (as given to
--- billing_reserve: re-creates a reservation that a crash forgot). Out: see billing_settled, or {missing: true}.
+-- billing_reserve: re-creates a reservation that a crash forgot), at? (here and in attempts: when it ended; only what
+-- is seeded says so). Out: see billing_settled, or {missing: true}.
 -- No window is touched: lines become `ended` and the next reserve folds them, so a durable commit blocks nobody.
 CREATE OR REPLACE FUNCTION billing_settle(p jsonb) RETURNS jsonb
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
@@ -317,7 +318,8 @@ BEGIN
   END IF;
   UPDATE billing_reservation SET
     state = CASE WHEN state <> 'held' THEN state WHEN v_any THEN 'settled' ELSE 'released' END,
-    ended_at = coalesce(ended_at, clock_timestamp()), settled_at = clock_timestamp(), price = v_price, cost = v_cost,
+    ended_at = coalesce(ended_at, (p ->> 'at')::timestamptz, clock_timestamp()),
+    settled_at = coalesce((p ->> 'at')::timestamptz, clock_timestamp()), price = v_price, cost = v_cost,
     input_tokens = v_in, output_tokens = v_out, settled_by = v_by, estimated = v_estimated, price_missing = v_missing,
     overshoot = v_overshoot, late = v_late
   WHERE id = v_id RETURNING * INTO r;

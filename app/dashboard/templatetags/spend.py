@@ -5,10 +5,19 @@ from decimal import Decimal
 
 from django import template
 
+from app.accounts.models import User
+from app.accounts.selectors import managed_teams
 from app.billing.statement_sheet import Sheet
 from app.common import formatting
 
 register = template.Library()
+
+
+@register.simple_tag
+def sees_spend(user: User) -> bool:
+    """Whether the page of spend has anything for this person."""
+    teams = managed_teams(user)
+    return teams is None or bool(teams)
 
 
 @register.simple_tag

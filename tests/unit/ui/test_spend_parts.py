@@ -1,14 +1,18 @@
 """The pure parts of the spend page: amounts in words, filters of the address, geometry of the chart."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from urllib.parse import parse_qsl
 from uuid import UUID
 
 import pytest
 
 from app.common.formatting import count, decimals_for, figure, money, share
+from app.dashboard.burn import burn
 from app.dashboard.chart import Amount, Series, chart, nice_top
 from app.dashboard.filters import SpendFilter, parse, presets
+from app.dashboard.forecast import Forecast, forecast
+from app.dashboard.tables import Cell, table_of
 
 D = Decimal
 TODAY = date(2026, 11, 30)
@@ -85,7 +89,11 @@ TEAM = UUID("0192f1c0-77aa-7000-8000-000000000001")
         ({"from": "2026-10-06", "to": "2026-10-05"}, SpendFilter(date(2026, 10, 5), date(2026, 10, 6)), 1),
         ({"to": "yesterday"}, SpendFilter(date(2026, 11, 1), TODAY), 1),
         ({"from": "0001-01-01"}, SpendFilter(date(2026, 11, 1), TODAY), 1),
-        ({"group_by": "model", "team": str(TEAM)}, SpendFilter(date(2026, 11, 1), TODAY, "model", TEAM), 0),
+        (
+            {"group_by": "model", "team": str(TEAM)},
+            SpendFilter(date(2026, 11, 1), TODAY, "model", team=TEAM),
+            0,
+        ),
         ({"group_by": "mood", "team": "x"}, SpendFilter(date(2026, 11, 1), TODAY), 2),
         ({"from": "2001-01-01"}, SpendFilter(date(2021, 11, 27), TODAY), 1),
     ],
@@ -96,27 +104,39 @@ def test_parse(params: dict[str, str], expected: SpendFilter, problems: int) -> 
 
 
 def test_filter_survives_its_own_address() -> None:
-    chosen = SpendFilter(date(2026, 2, 3), date(2026, 4, 5), "person", TEAM)
-    params = dict(pair.split("=") for pair in chosen.query().split("&"))
+    chosen = SpendFilter(date(2026, 2, 3), date(2026, 4, 5), "person", team=TEAM, model="a b", flag="late")
+    params = dict(parse_qsl(chosen.query()))
     assert parse(params, TODAY) == (chosen, [])
 
 
 @pytest.mark.parametrize(
-    ("chosen", "team", "sentence"),
+    ("chosen", "sentence"),
     [
-        (SpendFilter(date(2026, 11, 2), TODAY, "model"), "Research", "Team Research, last 29 days, by model"),
-        (SpendFilter(date(2026, 11, 1), TODAY, "day"), None, "Everyone, this month, by day"),
-        (SpendFilter(TODAY, TODAY, "key"), None, "Everyone, today, by API key"),
-        (SpendFilter(date(2026, 1, 2), date(2026, 1, 2), "day"), None, "Everyone, 2 January 2026, by day"),
+        (
+            SpendFilter(date(2026, 11, 2), TODAY, "model", team=TEAM),
+            "Team Research, last 29 days, by model",
+        ),
+        (SpendFilter(date(2026, 11, 1), TODAY, "day"), "Everyone, this month, by day"),
+        (SpendFilter(TODAY, TODAY, "key"), "Everyone, today, by API key"),
+        (
+            SpendFilter(TODAY, TODAY, "hour", model="atlas", kind="title"),
+            "Everyone, model atlas, title calls, today, by hour",
+        ),
+        (SpendFilter(date(2026, 1, 2), date(2026, 1, 2), "day"), "Everyone, 2 January 2026, by day"),
         (
             SpendFilter(date(2026, 1, 2), date(2026, 2, 3), "day"),
-            None,
             "Everyone, 2 January 2026 to 3 February 2026, by day",
         ),
     ],
 )
-def test_sentence(chosen: SpendFilter, team: str | None, sentence: str) -> None:
-    assert chosen.sentence(team, TODAY) == sentence
+def test_sentence(chosen: SpendFilter, sentence: str) -> None:
+    names = {"team": "Research", "model": chosen.model, "kind": chosen.kind}
+    assert chosen.sentence(names, TODAY) == sentence
+
+
+def test_hours_of_many_days_are_not_shown() -> None:
+    chosen, said = parse({"from": "2026-10-01", "group_by": "hour"}, TODAY)
+    assert (chosen.group_by, len(said)) == ("day", 1)
 
 
 def test_bounds_are_whole_days_of_the_zone() -> None:
@@ -175,3 +195,73 @@ def test_nothing_spent_is_an_empty_chart() -> None:
     made = chart(first=TODAY, last=TODAY, series=[])
     assert made.total == Amount()
     assert made.bars[0].segments == ()
+
+
+def test_hours_and_weeks_have_their_own_bars() -> None:
+    first, last = datetime(2026, 11, 30, 8, tzinfo=UTC), datetime(2026, 11, 30, 11, tzinfo=UTC)
+    hours = chart(
+        first=TODAY,
+        last=TODAY,
+        series=[Series("a", 0, {first: Amount(D(1)), last: Amount(D(2))})],
+        step="hour",
+    )
+    assert [bar.label for bar in hours.bars] == ["08:00", "09:00", "10:00", "11:00"]
+    monday = date(2026, 11, 16)
+    weeks = chart(
+        first=date(2026, 11, 18), last=TODAY, series=[Series("a", 0, {monday: Amount(D(1))})], step="week"
+    )
+    assert [bar.total.price for bar in weeks.bars] == [D(1), D(0), D(0)]
+    assert weeks.bars[0].name == "week from 16 November 2026"
+
+
+def test_a_forecast_is_what_the_same_weekdays_brought() -> None:
+    today = date(2026, 11, 20)
+    days = {
+        today - timedelta(days=n): D(10) if (today - timedelta(days=n)).weekday() < 5 else D(0)
+        for n in range(90)
+    }
+    days[today] = D(4)
+    found = forecast(days, today=today)
+    # Working days: 14 before today, today and 6 after it.
+    assert found == Forecast(D(210), D(210), D(210), 8)
+    days[today - timedelta(days=14)] = D(90)
+    wider = forecast(days, today=today)
+    assert wider is not None
+    assert (wider.low, wider.high - wider.low) == (D(290), D(80))
+
+
+def test_a_day_that_brought_more_than_usual_is_not_taken_back() -> None:
+    today = date(2026, 11, 30)
+    days = {today - timedelta(days=n): D(1) for n in range(90)}
+    days[today] = D(50)
+    found = forecast(days, today=today)
+    assert found is not None
+    assert found.expected == found.high == D(79)
+
+
+def test_nothing_is_forecast_from_one_week() -> None:
+    assert forecast({TODAY - timedelta(days=n): D(1) for n in range(9)}, today=TODAY) is None
+    assert forecast({}, today=TODAY) is None
+
+
+def test_a_budget_burns_down_to_today_and_not_below_the_ground() -> None:
+    first = date(2026, 11, 1)
+    found = burn(
+        {first: D(40), date(2026, 11, 2): D(80)},
+        first=first,
+        last=date(2026, 11, 4),
+        today=date(2026, 11, 2),
+        limit=D(100),
+    )
+    assert (found.left, found.remaining) == ("0,0 100,400.00 200,1000.00", D(-20))
+    assert found.area == "0,1000 0,0 100,400.00 200,1000.00 200,1000"
+    assert found.width == 400
+
+
+def test_a_csv_runs_nothing_and_keeps_every_digit() -> None:
+    table = table_of(
+        ("Name", "Price"),
+        [[Cell("=HYPERLINK(1)"), Cell("€0.10", "-0.1000000000001")]],
+        [Cell("All"), Cell("x", "1")],
+    )
+    assert table.csv() == "\ufeffName,Price\r\n'=HYPERLINK(1),-0.1000000000001\r\nAll,1\r\n"

@@ -1,0 +1,249 @@
+"""Own servers, how sure the figures are, and how budgets burn down."""
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from app.billing.own_servers import recovery_of
+from app.billing.spending import one_moment, spending
+from app.billing.spending_reads import Burning, budgets_burning, drift_by_deployment
+from app.billing.types.spending import SpendSum
+from app.common.clock import now
+from app.common.formatting import count, decimals_for, figure, money, share
+from app.dashboard.burn import burn
+from app.dashboard.filters import SpendFilter, day_start
+from app.dashboard.naming import names_of, person_level
+from app.dashboard.tables import Cell, Table, table_of
+from app.dashboard.views import PageBase, csv_answer
+
+LONGEST_IDLE = 31
+"""Days over which overlapping calls are laid out to see when a server did nothing."""
+
+
+class StaffPage(PageBase):
+    """Of the whole installation: staff alone."""
+
+    def test_func(self) -> bool:
+        """Team admins know these pages by name only."""
+        return super().test_func() and self.reach.is_all
+
+
+class OwnServersView(StaffPage):
+    """What servers paid by the hour cost, bring in and do."""
+
+    tab = "own"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """One line a deployment that has hours booked in the span."""
+        with one_moment():
+            table = self._table()
+            context = self.base()
+        if request.GET.get("format") == "csv":
+            return csv_answer(table, f"own-servers-{self.chosen.first}-{self.chosen.last}")
+        idle_days = min(self.chosen.days, LONGEST_IDLE)
+        return render(request, "dashboard/spend_own.html", context | {"table": table, "idle_days": idle_days})
+
+    def _table(self) -> Table:
+        scope = self.chosen.scope(self.zone, None)
+        hours: dict[Any, SpendSum] = {}
+        calls: dict[Any, SpendSum] = {}
+        for row in spending(by=("deployment", "kind"), zone=self.zone, scope=scope):
+            into = hours if row.groups[1] == "provisioned" else calls
+            into[row.groups[0]] = into.get(row.groups[0], SpendSum()) + row
+        names = names_of("deployment", list(hours))
+        rows = [self._row(one, names[one].text, hours[one], calls.get(one, SpendSum())) for one in hours]
+        columns = (
+            "Deployment",
+            "Hours",
+            "Provisioned",
+            "Billed",
+            "Recovered",
+            "Idle",
+            "Tokens",
+            "Cost per million",
+        )
+        return table_of(columns, rows)
+
+    def _row(self, deployment: Any, name: str, hours: SpendSum, calls: SpendSum) -> list[Cell]:
+        currency = settings.CURRENCY
+        tokens = calls.input_tokens + calls.output_tokens
+        end = self.chosen.bounds(self.zone)[1]
+        begin = max(self.chosen.bounds(self.zone)[0], end - timedelta(days=LONGEST_IDLE))
+        idle = recovery_of(deployment_id=deployment, from_=begin, to=end).idle_share
+        each = hours.cost * 1_000_000 / tokens if tokens else None
+        entries = f"{reverse('dashboard:entries')}?{self.chosen.query(deployment=deployment)}"
+        provisioned = f"{entries}&kind=provisioned"
+        return [
+            Cell(name, href=f"{reverse('dashboard:spend')}?{self.chosen.query(deployment=deployment)}"),
+            Cell(count(hours.entries), str(hours.entries)),
+            Cell(money(hours.cost, currency), f"{hours.cost:f}", provisioned),
+            Cell(money(calls.price, currency), f"{calls.price:f}", entries),
+            Cell(share(calls.price, hours.cost)),
+            Cell("unknown", muted=True) if idle is None else Cell(share(idle, Decimal(1))),
+            Cell(count(tokens), str(tokens)),
+            Cell("no tokens yet", muted=True) if each is None else Cell(figure(each, currency), f"{each:f}"),
+        ]
+
+
+class AccuracyView(StaffPage):
+    """How much rests on estimates, and how far off the pre-count was, by model."""
+
+    tab = "accuracy"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Two tables: what is booked, and what was counted beforehand."""
+        with one_moment():
+            table = self._estimated()
+            drift = self._drift()
+            context = self.base()
+        if request.GET.get("format") == "csv":
+            return csv_answer(table, f"estimated-{self.chosen.first}-{self.chosen.last}")
+        return render(request, "dashboard/spend_accuracy.html", context | {"table": table, "drift": drift})
+
+    def _estimated(self) -> Table:
+        currency = settings.CURRENCY
+        rows = spending(by=("model",), zone=self.zone, scope=self.chosen.scope(self.zone, None))
+        total = sum(rows, SpendSum())
+        places = decimals_for(total.price)
+        lines = []
+        for row in sorted(rows, key=lambda row: -row.estimated_price):
+            model = str(row.groups[0] or "")
+            entries = reverse("dashboard:entries")
+            lines.append(
+                [
+                    Cell(model or "No model", muted=not model),
+                    Cell(money(row.price, currency, places), f"{row.price:f}"),
+                    Cell(money(row.estimated_price, currency, places), f"{row.estimated_price:f}"),
+                    Cell(share(row.estimated_price, row.price)),
+                    Cell(
+                        count(row.estimated),
+                        str(row.estimated),
+                        f"{entries}?{self.chosen.query(model=model, flag='estimated')}" if model else "",
+                    ),
+                    Cell(count(row.entries), str(row.entries)),
+                    Cell(count(row.unpriced), str(row.unpriced)),
+                ]
+            )
+        columns = (
+            "Model",
+            "Price",
+            "Of it estimated",
+            "Share",
+            "Estimated calls",
+            "Calls",
+            "Without a price",
+        )
+        return table_of(columns, lines)
+
+    def _drift(self) -> Table:
+        found = drift_by_deployment(since=self.chosen.bounds(self.zone)[0])
+        names = names_of("deployment", [one.deployment_id for one in found])
+        lines = [
+            [
+                Cell(names[one.deployment_id].text),
+                Cell(count(one.calls), str(one.calls)),
+                *(
+                    Cell(f"{pct:+.1f} %".replace("-", "−"), f"{pct:.3f}")
+                    for pct in (one.p5, one.p50, one.p95)
+                ),
+                Cell(count(one.short), str(one.short)),
+            ]
+            for one in sorted(found, key=lambda one: -abs(one.p50))
+        ]
+        return table_of(
+            ("Deployment", "Calls", "5 % at most", "Median", "95 % at most", "Cut prompts"), lines
+        )
+
+
+class BudgetsView(PageBase):
+    """How budgets burn down in their present windows; the chart is that of the team, else of the installation."""
+
+    tab = "budgets"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """One chart and every budget of money that runs."""
+        with one_moment():
+            rows = budgets_burning(team_ids=self._teams(), at=now(), people=person_level() == "named")
+            table = self._table(rows)
+            shown = self._shown(rows)
+            context = self.base() | ({"burn": self._burn(shown), "shown": self._name(shown)} if shown else {})
+        if person_level() == "named":
+            self.people_seen(always=True)
+        if request.GET.get("format") == "csv":
+            return csv_answer(table, f"budgets-{self.today}")
+        return render(request, "dashboard/spend_budgets.html", context | {"table": table})
+
+    def _teams(self) -> tuple[Any, ...] | None:
+        if self.chosen.team is None:
+            return self.reach.team_ids
+        allowed = self.reach.team_ids
+        return (self.chosen.team,) if allowed is None or self.chosen.team in allowed else ()
+
+    def _shown(self, rows: list[Burning]) -> Burning | None:
+        wanted = [row for row in rows if row.scope in {"installation", "team"}]
+        return next((row for row in wanted if row.scope == "installation"), wanted[0] if wanted else None)
+
+    def _burn(self, row: Burning) -> Any:
+        first = row.starts_at.astimezone(ZoneInfo(self.zone)).date()
+        last = (row.ends_at - timedelta(seconds=1)).astimezone(ZoneInfo(self.zone)).date()
+        chosen = SpendFilter(first, last, team=row.team_id)
+        sums = spending(by=("day",), zone=self.zone, scope=chosen.scope(self.zone, self.reach.team_ids))
+        by_day = {s.groups[0]: s.price for s in sums if isinstance(s.groups[0], date)}
+        return burn(by_day, first=first, last=last, today=self.today, limit=row.limit)
+
+    def _name(self, row: Burning) -> str:
+        if row.scope == "installation":
+            return row.name or "The installation"
+        if row.team_id is None:
+            return row.name or row.scope
+        team = names_of("team", [row.team_id])[row.team_id].text
+        if row.account_id is None:
+            return f"Team {team}" + (f": {row.name}" if row.name else "")
+        return f"{names_of('person', [row.account_id])[row.account_id].text} in {team}"
+
+    def _table(self, rows: list[Burning]) -> Table:
+        currency = settings.CURRENCY
+        lines = []
+        for row in rows:
+            even = _elapsed(row, now())
+            lines.append(
+                [
+                    Cell(self._name(row)),
+                    Cell(money(row.limit, currency), f"{row.limit:f}"),
+                    Cell(money(row.spent, currency), f"{row.spent:f}", self._entries(row)),
+                    Cell(share(row.spent, row.limit)),
+                    Cell(share(even, Decimal(1)), note="of the time is over"),
+                    Cell(money(row.held, currency), f"{row.held:f}", muted=not row.held),
+                    Cell(money(max(Decimal(0), row.limit - row.spent - row.held), currency)),
+                    _runs_out(row, even, self.zone),
+                ]
+            )
+        return table_of(("Budget", "Limit", "Spent", "Used", "Even pace", "Held", "Left", "Runs out"), lines)
+
+    def _entries(self, row: Burning) -> str:
+        first = row.starts_at.astimezone(ZoneInfo(self.zone)).date()
+        chosen = SpendFilter(first, self.today, team=row.team_id, person=row.account_id)
+        same_days = row.starts_at == day_start(first, self.zone)
+        return f"{reverse('dashboard:entries')}?{chosen.query()}" if same_days else ""
+
+
+def _elapsed(row: Burning, at: datetime) -> Decimal:
+    whole = (row.ends_at - row.starts_at).total_seconds()
+    return Decimal((at - row.starts_at).total_seconds()) / Decimal(whole)
+
+
+def _runs_out(row: Burning, even: Decimal, zone: str) -> Cell:
+    """At the pace so far; a budget that lasts says so."""
+    if row.spent >= row.limit:
+        return Cell("used up")
+    if not row.spent or row.spent <= row.limit * even:
+        return Cell("not before it resets", muted=True)
+    elapsed = (row.ends_at - row.starts_at) * float(even)
+    at = row.starts_at + elapsed * float(row.limit / row.spent)
+    return Cell(f"about {at.astimezone(ZoneInfo(zone)):%-d %B}", note="at the pace so far")

@@ -1,0 +1,110 @@
+"""The ledger entries behind a number."""
+
+from decimal import Decimal
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from app.billing.entry_reads import EntryLine, entries_page, entries_total
+from app.billing.spending import one_moment, spending
+from app.billing.types.spending import Group, SpendScope
+from app.common.formatting import count, figure
+from app.dashboard.naming import GROUPS, Name, names_of, person_level
+from app.dashboard.tables import Cell, Table, table_of
+from app.dashboard.views import PageBase, csv_answer
+
+COLUMNS = (
+    "Time",
+    "Price",
+    "Cost",
+    "Model",
+    "Kind",
+    "Input tokens",
+    "Output tokens",
+    "Team",
+    "Person",
+    "Key",
+    "Marks",
+    "Request",
+)
+MOST_IN_CSV = 50_000
+A_PAGE = 100
+
+
+class EntriesView(PageBase):
+    """Entries of the filter in the address, newest call first; `after` is the place a page begins at."""
+
+    tab = "entries"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """A page of entries, with the sum of all; as CSV all of them, up to a bound that is said."""
+        self.people_seen(always=True)
+        scope = self.chosen.scope(self.zone, self.reach.team_ids)
+        is_file = request.GET.get("format") == "csv"
+        with one_moment():
+            limit = MOST_IN_CSV if is_file else A_PAGE
+            lines, after = entries_page(scope, after=request.GET.get("after", ""), limit=limit)
+            table = self._table(lines)
+            total = self._total(scope)
+            context = self.base()
+        if is_file:
+            return csv_answer(table, f"entries-{self.chosen.first}-{self.chosen.last}")
+        context |= {
+            "table": table,
+            "count": total[0],
+            "price": total[1],
+            "next": f"?{self.chosen.query()}&after={after}" if after else "",
+            "is_first": "after" not in request.GET,
+        }
+        return render(request, "dashboard/spend_entries.html", context)
+
+    def _total(self, scope: SpendScope) -> tuple[int, Decimal]:
+        if scope.flag or scope.thread_id:
+            return entries_total(scope)
+        (total,) = spending(zone=self.zone, scope=scope)
+        return total.entries, total.price
+
+    def _table(self, lines: list[EntryLine]) -> Table:
+        teams = names_of("team", list({line.team_id for line in lines}))
+        people = names_of("person", list({line.account_id for line in lines}))
+        keys = names_of("key", list({line.key_id for line in lines}))
+        return table_of(COLUMNS, [self._row(line, teams, people, keys) for line in lines])
+
+    def _row(
+        self, line: EntryLine, teams: dict[Group, Name], people: dict[Group, Name], keys: dict[Group, Name]
+    ) -> list[Cell]:
+        currency = settings.CURRENCY
+        local = line.at.astimezone(self.chosen.bounds(self.zone)[0].tzinfo)
+        person = (
+            Cell("not shown", muted=True) if person_level() == GROUPS else _named(people[line.account_id])
+        )
+        return [
+            Cell(f"{local:%-d %b %Y, %H:%M:%S}", line.at.isoformat()),
+            Cell(("≈ " if line.estimated else "") + figure(line.price, currency), _exact(line.price)),
+            Cell(figure(line.cost, currency), _exact(line.cost)),
+            Cell(line.model or "none"),
+            Cell(line.call_kind or line.kind),
+            Cell(count(line.input_tokens), str(line.input_tokens)),
+            Cell(count(line.output_tokens), str(line.output_tokens)),
+            _named(teams[line.team_id]),
+            person,
+            _named(keys[line.key_id]),
+            Cell(", ".join(_marks(line)) or "none", muted=not _marks(line)),
+            Cell(line.request_id[:12] or "none", line.request_id or "none", muted=not line.request_id),
+        ]
+
+
+def _named(name: Name) -> Cell:
+    return Cell(name.text, muted=not name.known)
+
+
+def _exact(amount: object) -> str:
+    return "unknown" if amount is None else f"{amount:f}"
+
+
+def _marks(line: EntryLine) -> list[str]:
+    marks = [line.kind] if line.kind != "charge" else []
+    if line.estimated:
+        marks.append(f"estimated ({line.estimate_reason.replace('_', ' ') or 'no usage told'})")
+    return marks + [word for word, is_so in (("overshoot", line.overshoot), ("late", line.late)) if is_so]
