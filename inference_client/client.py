@@ -1,4 +1,4 @@
-"""The client: chat and embeddings on any kind of inference server."""
+"""The client: chat, embeddings and reranking on any kind of inference server."""
 
 import asyncio
 from dataclasses import replace
@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from inference_client.adapters.failures import failure
 from inference_client.adapters.kinds import Kind, adapter_for, kind_of
 from inference_client.adapters.requests import has_picture
+from inference_client.adapters.reranking import ranked, rerank_request
 from inference_client.adapters.settled import settled_read, settled_request
 from inference_client.chat_call import ChatCall
 from inference_client.errors import ModelMissing, TimedOut, Unsupported
@@ -20,6 +21,8 @@ from inference_client.types import (
     EmbedRequest,
     ImagePart,
     Message,
+    Ranked,
+    RerankRequest,
     Server,
     Settled,
     Timing,
@@ -27,6 +30,8 @@ from inference_client.types import (
 from inference_client.usage import usage_sum
 
 MAX_EMBEDDINGS_BYTES = 512 * 1024 * 1024
+MAX_SCORES_BYTES = 64 * 1024 * 1024
+"""Some servers send the documents back with their scores."""
 _EMBEDS_AT_ONCE = 4
 
 
@@ -90,6 +95,28 @@ class Client:
             usage=usage_sum([one.usage for one in found]),
             timing=Timing(started_at=started, total_s=total),
         )
+
+    async def rerank(self, server: Server, request: RerankRequest) -> Ranked:
+        """A score per document, in their order. Raises the errors of `errors.py`."""
+        kind = _kind(server)
+        wire = rerank_request(server, kind, request)
+        started, t0 = datetime.now(UTC), asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(server.timeouts.total):
+                status, headers, body = await self._pool.transport(server, kind).fetch(
+                    wire.method,
+                    wire.url,
+                    headers=wire.headers,
+                    body=wire.body,
+                    connect_s=server.timeouts.connect,
+                    max_bytes=MAX_SCORES_BYTES,
+                )
+        except TimeoutError:
+            raise TimedOut("total", server.timeouts.total) from None
+        if status >= 300:
+            raise failure(status, headers, body)
+        total = asyncio.get_running_loop().time() - t0
+        return replace(ranked(body, len(request.documents)), timing=Timing(started_at=started, total_s=total))
 
     async def settled(self, server: Server, upstream_id: str) -> Settled | None:
         """What the call `upstream_id` (of its record) came to; None while the provider does not know it yet.

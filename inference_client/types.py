@@ -87,6 +87,16 @@ class EmbedRequest:
     extra: JsonObject = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankRequest:
+    """Documents to be scored by how well each answers the query."""
+
+    model: str
+    query: str
+    documents: tuple[str, ...]
+    extra: JsonObject = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     """Some more text of the answer."""
@@ -248,6 +258,16 @@ class Embeddings:
     """One vector per input, in the order of the inputs."""
 
     vectors: list[list[float]]
+    usage: Usage
+    timing: Timing
+    served_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """One score per document, in the order of the documents; higher is better, the scale is the model's own."""
+
+    scores: list[float]
     usage: Usage
     timing: Timing
     served_model: str | None = None

@@ -27,7 +27,7 @@ from retrieval.ports import reranker, run_db
 from retrieval.ranking import Ranking, rank
 from retrieval.scope import Reach, Scope, reach, scope_of
 from retrieval.search import RERANKED, reranked
-from retrieval.types import Viewer
+from retrieval.types import Reranker, Viewer
 from retrieval.vector_cache import VectorCache
 from retrieval.vectors import vector_text
 
@@ -169,7 +169,8 @@ def _chunk(row: Document, cut: ChunkCut) -> Chunk:
 
 async def runs(exam: Exam, room: Room, cache: VectorCache, *, legs: Sequence[str] = LEGS) -> dict[str, Run]:
     """What each leg answers to each question. `reranked` only where a reranker is set up."""
-    asked = [leg for leg in legs if leg != "reranked" or reranker()]
+    rerank: Reranker | None = await run_db()(reranker)
+    asked = [leg for leg in legs if leg != "reranked" or rerank]
     found: dict[str, Run] = {leg: {} for leg in asked}
     questions = list(exam.questions.items())
     vectors = await cache.vectors([text for _, text in questions], role="query")
@@ -184,11 +185,13 @@ async def runs(exam: Exam, room: Room, cache: VectorCache, *, legs: Sequence[str
             vector=vector_text(vector),
         )
         for leg in asked:
-            found[leg][key] = _best(await _answer(leg, text, ranking, room), room)
+            found[leg][key] = _best(await _answer(leg, text, ranking, room, rerank), room)
     return found
 
 
-async def _answer(leg: str, text: str, ranking: Ranking, room: Room) -> Iterable[tuple[UUID, float]]:
+async def _answer(
+    leg: str, text: str, ranking: Ranking, room: Room, rerank: Reranker | None
+) -> Iterable[tuple[UUID, float]]:
     if leg == "vector":
         return ranking.vector
     if leg == "keyword":
@@ -197,7 +200,7 @@ async def _answer(leg: str, text: str, ranking: Ranking, room: Room) -> Iterable
     if leg == "fused":
         return fused
     best: list[Hit] = await run_db()(hits, room.scope, dict(fused[:RERANKED]))
-    order = [hit.chunk_id for hit in await reranked(text, best, payer={"team_id": None})]
+    order = [hit.chunk_id for hit in await reranked(text, best, rerank=rerank, payer={"team_id": None})]
     return [(chunk_id, -float(place)) for place, chunk_id in enumerate(order)]
 
 

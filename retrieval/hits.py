@@ -16,8 +16,9 @@ from retrieval.types import Passage
 # The rights are asked for once more: a grant may have gone since the legs looked.
 _ROWS = """
 SELECT c.id, c.document_id, c.version, c.collection_id, d.name, d.warnings,
-       c.index, c.page, c.start, c."end", c.text, c.heading
+       c.index, c.page, c.start, c."end", c.text, c.heading, l.level
 FROM retrieval_chunk c JOIN retrieval_document d ON d.id = c.document_id
+JOIN retrieval_collection l ON l.id = c.collection_id
 WHERE c.id = ANY(%(chunks)s::uuid[]) AND c.collection_id = ANY({readable})
 """
 
@@ -41,6 +42,8 @@ class Hit:
     score: float
     page_end: int | None = None
     """Page of the last of several chunks in one passage; None: the same."""
+    level: str = "private"
+    """Privacy level of its collection."""
 
 
 def hits(scope: Scope, scored: Mapping[UUID, float]) -> list[Hit]:
@@ -55,11 +58,11 @@ def hits(scope: Scope, scored: Mapping[UUID, float]) -> list[Hit]:
 
 
 def _hit(row: Sequence[Any], score: float) -> Hit:
-    chunk_id, document_id, version, collection_id, name, warnings, *rest = row
+    chunk_id, document_id, version, collection_id, name, warnings, *rest, level = row
     # Django leaves the jsonb of raw SQL as text.
     said = tuple(json.loads(warnings) if isinstance(warnings, str) else ())
     shown = (*rest, score)
-    return Hit(chunk_id, document_id, version, collection_id, name, said, *shown)
+    return replace(Hit(chunk_id, document_id, version, collection_id, name, said, *shown), level=level)
 
 
 def merge_neighbours(found: Sequence[Hit]) -> list[Passage]:

@@ -13,7 +13,7 @@ from retrieval.ports import reranker, run_db
 from retrieval.ranking import rank
 from retrieval.scope import scope_of
 from retrieval.search import RERANKED, prepare, reranked
-from retrieval.types import Viewer
+from retrieval.types import Reranker, Viewer
 
 TARGET = "target"
 _LOOKED_AT = 100
@@ -71,6 +71,7 @@ async def own_runs(
         )
     payer = {"team_id": collection.team_id, "collection_id": collection.id}
     found: dict[str, dict[str, dict[str, float]]] = {}
+    rerank: Reranker | None = await run_db()(reranker)
     for number, item in enumerate(questions):
         ranking = await rank(item.question, scope=scope, within=within, space=space, payer=payer)
         fused = [one.chunk_id for one in ranking.fused]
@@ -81,11 +82,12 @@ async def own_runs(
         }
         wanted = {chunk: 0.0 for order in orders.values() for chunk in order[:_LOOKED_AT]}
         rows: dict[UUID, Hit] = {hit.chunk_id: hit for hit in await run_db()(hits, scope, wanted)}
-        if reranker():
+        if rerank is not None:
             best = [rows[chunk] for chunk in fused[:RERANKED] if chunk in rows]
-            orders["reranked"] = [hit.chunk_id for hit in await reranked(item.question, best, payer=payer)]
-        for leg, order in orders.items():
-            found.setdefault(leg, {})[str(number)] = _marked(item, order[:_LOOKED_AT], rows)
+            order = await reranked(item.question, best, rerank=rerank, payer=payer)
+            orders["reranked"] = [hit.chunk_id for hit in order]
+        for leg, chunks in orders.items():
+            found.setdefault(leg, {})[str(number)] = _marked(item, chunks[:_LOOKED_AT], rows)
     return {str(number): {TARGET: 1} for number in range(len(questions))}, found
 
 

@@ -28,9 +28,13 @@ def embedder() -> Embedder:
 
 
 def reranker() -> Reranker | None:
-    """The reranker named by RETRIEVAL_RERANKER, None when the setting is empty."""
+    """The reranker named by RETRIEVAL_RERANKER; None when the setting is empty or it has no server.
+
+    Only where the database may be used.
+    """
     path = settings.RETRIEVAL_RERANKER
-    return cast("Reranker", _load(path)) if path else None
+    found = cast("Reranker", _load(path)) if path else None
+    return found if found is not None and found.ready() else None
 
 
 def password_seal(password: str) -> str:

@@ -6,12 +6,12 @@ from math import exp
 from uuid import UUID
 
 from retrieval.hits import Hit, hits, merge_neighbours
-from retrieval.models import EmbeddingSpace
+from retrieval.models import LEVELS, EmbeddingSpace
 from retrieval.ports import reranker, run_db
 from retrieval.ranking import DEPTH, Candidate, Ranking, rank
 from retrieval.scope import Reach, Scope, reach, scope_of
 from retrieval.selectors import space_active
-from retrieval.types import Filters, Passage, Viewer
+from retrieval.types import Filters, Passage, Reranker, Viewer
 
 MAX_LIMIT = 200
 RERANKED = 30
@@ -68,9 +68,15 @@ async def search(
         query, scope=scope, within=within, space=space, payer=payer, depth=max(DEPTH, 2 * limit)
     )
     chosen = worth_showing(ranking, space, chunks=within.chunks)
-    first = max(limit, RERANKED) if reranker() else limit
-    found = await run_db()(hits, scope, {item.chunk_id: _shown(item.score) for item in chosen[:first]})
-    return merge_neighbours((await reranked(query, found, payer=payer))[:limit])
+    found, rerank = await run_db()(_looked_up, scope, chosen, limit)
+    return merge_neighbours((await reranked(query, found, rerank=rerank, payer=payer))[:limit])
+
+
+def _looked_up(scope: Scope, chosen: list[Candidate], limit: int) -> tuple[list[Hit], Reranker | None]:
+    """As many as are wanted, or as the reranker is given to choose from."""
+    rerank = reranker()
+    first = max(limit, RERANKED) if rerank else limit
+    return hits(scope, {item.chunk_id: _shown(item.score) for item in chosen[:first]}), rerank
 
 
 def prepare(scope: Scope) -> tuple[EmbeddingSpace | None, Scope, Reach]:
@@ -96,13 +102,13 @@ def worth_showing(ranking: Ranking, space: EmbeddingSpace, *, chunks: int) -> li
     return [item for item in ranking.fused if item.cosine >= least or item.words >= named]
 
 
-async def reranked(query: str, found: Sequence[Hit], *, payer: object) -> list[Hit]:
+async def reranked(query: str, found: Sequence[Hit], *, rerank: Reranker | None, payer: object) -> list[Hit]:
     """The hits in the order of the reranker, or as they came where none is set up or it does not answer."""
-    rerank = reranker()
     if rerank is None or len(found) < 2:
         return list(found)
     texts = [f"{hit.heading}\n{hit.text}" if hit.heading else hit.text for hit in found]
-    answer = await rerank(query, texts, payer=payer)
+    level = max((hit.level for hit in found), key=LEVELS.index)
+    answer = await rerank(query, texts, payer=payer, level=level)
     if answer is None:
         return list(found)
     best = sorted(zip(answer.scores, found, strict=True), key=lambda pair: (-pair[0], str(pair[1].chunk_id)))

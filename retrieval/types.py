@@ -82,7 +82,13 @@ class Scored:
 class Reranker(Protocol):
     """Scores texts by how well each answers the query. None: it cannot now, and the order found first has to do."""
 
-    async def __call__(self, query: str, texts: Sequence[str], *, payer: object) -> Scored | None: ...
+    def ready(self) -> bool:
+        """Whether it is worth asking at all; called where the database may be used."""
+        ...
+
+    async def __call__(self, query: str, texts: Sequence[str], *, payer: object, level: str) -> Scored | None:
+        """`level`: the highest privacy level of the texts."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

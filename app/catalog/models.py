@@ -50,6 +50,7 @@ class Deployment(BaseModel):
     class Purpose(models.TextChoices):
         CHAT = "chat"
         EMBEDDING = "embedding"
+        RERANK = "rerank"
 
     backend = models.ForeignKey(Backend, on_delete=models.CASCADE, related_name="deployments")
     public_name = models.CharField(max_length=100)

@@ -215,6 +215,7 @@ def plan_of(ask: Ask, estimate: Estimate) -> CallPlan:
         thread_id=ask.conversation_id,
         collections=ask.collections,
         request_id=ask.request_id,
+        level=ask.level,
     )
 
 

@@ -137,6 +137,8 @@ class Turn:
             limit=SEARCH_LIMIT * 2 if searched else SEARCH_LIMIT,
             payer=admission,
         )
+        for notice in admission.notices:
+            self.log.emit("notice", notice)
         if not searched:
             return found
         # Of its own files this branch has only those it brought along, and those that go whole are there already.

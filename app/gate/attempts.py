@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from app.billing.types import Attempt, Buckets, UsageSource
+from app.billing.types import Attempt, Buckets, CallKind, UsageSource
 from app.catalog.selectors import Target
 from app.catalog.tokenizers import tokenizer
 from app.gate.counting import Sent
-from inference_client.types import CallRecord, Embeddings, Usage
+from inference_client.types import CallRecord, Embeddings, Ranked, Usage
 from inference_client.usage import buckets as disjoint
 
 _NOT_OWED = Buckets()
@@ -126,13 +126,19 @@ def _reported_cost(raw: Mapping[str, Any] | None) -> Decimal | None:
     return cost if cost.is_finite() and 0 <= cost < 10**9 else None
 
 
-def embedding_attempt(answer: Embeddings, target: Target, texts: Sequence[str], number: int) -> Attempt:
-    """The attempt of an embedding call that succeeded."""
+def embedding_attempt(
+    answer: Embeddings | Ranked,
+    target: Target,
+    texts: Sequence[str],
+    number: int,
+    kind: CallKind = "embedding",
+) -> Attempt:
+    """The attempt of an embedding call, or another that only reads texts, that succeeded."""
     told = answer.usage.input_tokens
     count = tokenizer(target.tokenizer).count
     return Attempt(
         number=number,
-        kind="embedding",
+        kind=kind,
         buckets=Buckets(input=told if told is not None else sum(count(text) for text in texts)),
         source="server_final" if told is not None else "local",
         estimated=told is None,
@@ -147,12 +153,12 @@ def embedding_attempt(answer: Embeddings, target: Target, texts: Sequence[str], 
     )
 
 
-def embedding_cut(target: Target, texts: Sequence[str], number: int) -> Attempt:
+def embedding_cut(target: Target, texts: Sequence[str], number: int, kind: CallKind = "embedding") -> Attempt:
     """An embedding call that was cancelled while the server worked: our cost by our own count, nobody's price."""
     count = tokenizer(target.tokenizer).count
     return Attempt(
         number=number,
-        kind="embedding",
+        kind=kind,
         outcome="stopped",
         buckets=Buckets(input=sum(count(text) for text in texts)),
         billed=False,
@@ -166,11 +172,11 @@ def embedding_cut(target: Target, texts: Sequence[str], number: int) -> Attempt:
     )
 
 
-def embedding_failed(target: Target, error: str, number: int) -> Attempt:
+def embedding_failed(target: Target, error: str, number: int, kind: CallKind = "embedding") -> Attempt:
     """An embedding call that failed: nothing came, nothing is owed, the attempt stays on record."""
     return Attempt(
         number=number,
-        kind="embedding",
+        kind=kind,
         outcome="failed",
         billed=False,
         source="none",

@@ -69,7 +69,7 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object, model: str |
             answer = await embed_plain(
                 await run_db(embedding_target, model, _level(payer)),
                 list(texts),
-                payer=_payer(payer),
+                payer=payer_of(payer),
                 collections=_collections(payer),
                 lane="interactive" if role == "query" else "background",
             )
@@ -142,7 +142,8 @@ def _collections(payer: object) -> tuple[UUID, ...]:
     return (UUID(str(found)),) if found else ()
 
 
-def _payer(payer: object) -> Payer:
+def payer_of(payer: object) -> Payer:
+    """Who pays, as `embed` was told. Errors: TypeError."""
     if isinstance(payer, Payer):
         return payer
     if isinstance(payer, dict):

@@ -25,6 +25,7 @@ class ServerResting(PartFailed):
 _REFUSALS: Mapping[str, tuple[str, str, type[PartFailed]]] = {
     "chat": ("chat server", "chat_server_failed", ServerResting),
     "embedding": ("embedder", "embedder_unavailable", PartFailed),
+    "rerank": ("reranker", "part_failed", PartFailed),
 }
 """By purpose: the part's name, the code, the class."""
 

@@ -94,7 +94,7 @@ def _busy(target: Target, exc: LineTooLong) -> Busy:
         f"`{target.public_name}` is busy: number {exc.position} in line, waited {longest:.0f} s.{soon} "
         "Nothing was charged; try again in a moment or choose another model.",
         detail={
-            "part": "embedder" if target.purpose == "embedding" else "chat server",
+            "part": {"embedding": "embedder", "rerank": "reranker"}.get(target.purpose, "chat server"),
             "position": exc.position,
             "expected_wait_s": expected,
             "slots": target.slots,

@@ -5,7 +5,7 @@ with `reserve`, calls are made through the `Admission` it returns, and `Admissio
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
@@ -62,6 +62,8 @@ class Admission:
         self.finish_reason = ""
         self.ticket = ticket
         """How rate limits counted it."""
+        self.notices: list[Mapping[str, Any]] = []
+        """What the reader should know of a call that was done without."""
         self.in_line: InLine | None = None
         """Who is told when a call waits in our line, and when no more."""
         self._settled: Settled | None = None

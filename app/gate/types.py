@@ -35,3 +35,5 @@ class CallPlan:
     collections: tuple[UUID, ...] = ()
     """Those searched, or the one whose documents are embedded, for sums by them."""
     request_id: str = ""
+    level: str = "private"
+    """Privacy level of the whole turn: further calls under it go only where that may be seen."""

@@ -247,7 +247,7 @@ EMBEDDING_PASSAGE_PREFIX = env.text("EMBEDDING_PASSAGE_PREFIX", "passage: ")
 # Retrieval is the lower tier: it takes its embedder and its database door by name, as Django takes AUTH_USER_MODEL.
 RETRIEVAL_EMBEDDER = "app.gate.embedding.embed"
 RETRIEVAL_RUN_DB = "app.common.db.run_db"
-RETRIEVAL_RERANKER = ""
+RETRIEVAL_RERANKER = "app.gate.reranking.rerank"
 RETRIEVAL_SEAL = "app.common.crypto.encrypt"
 RETRIEVAL_UNSEAL = "app.common.crypto.decrypt"
 RETRIEVAL_ADMIT = "app.billing.uploads.fetched_admit"

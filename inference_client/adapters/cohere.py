@@ -128,6 +128,7 @@ class Cohere(Adapter):
             chat_path="/chat",
             embed_path="/embed",
             embed_batch=96,
+            rerank_path="/rerank",
             models_path=None,
             leaves_premises=True,
             abort_stops_billing=False,

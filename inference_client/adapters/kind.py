@@ -45,6 +45,9 @@ class Kind:
     chat_path: str = "/chat/completions"
     """In paths, `{model}` stands for the model's name and any other name in braces for an option."""
     embed_path: str | None = "/embeddings"
+    rerank_path: str | None = None
+    rerank_texts: str = "documents"
+    """By what name a rerank request carries the texts."""
     models_path: str | None = "/models"
     health_path: str | None = None
     """From the server's root, like `metrics_path`."""

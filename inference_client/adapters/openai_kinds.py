@@ -9,6 +9,7 @@ GENERIC = Kind(
     name="openai-compatible",
     title="OpenAI-compatible server",
     aliases=("generic", "openai_compatible", "custom"),
+    rerank_path="/rerank",
     grade="supported",
 )
 ROWS: tuple[Kind, ...] = (
@@ -18,6 +19,7 @@ ROWS: tuple[Kind, ...] = (
         title="llama.cpp server",
         aliases=("llama.cpp", "llama_cpp", "llama-cpp", "llama-server"),
         grade="supported",
+        rerank_path="/rerank",
         health_path="/health",
         metrics_path="/metrics",
         counts=counts.LLAMACPP,
@@ -27,6 +29,7 @@ ROWS: tuple[Kind, ...] = (
         title="vLLM",
         grade="tried",
         running_usage=True,
+        rerank_path="/rerank",
         health_path="/health",
         metrics_path="/metrics",
         counts=counts.VLLM,
@@ -48,6 +51,19 @@ ROWS: tuple[Kind, ...] = (
         health_path="/health",
         metrics_path="/metrics",
         counts=counts.TGI,
+    ),
+    Kind(
+        name="tei",
+        title="Text Embeddings Inference",
+        aliases=("text-embeddings-inference",),
+        version_path="",
+        chat_path="/v1/chat/completions",
+        embed_path="/v1/embeddings",
+        rerank_path="/rerank",
+        rerank_texts="texts",
+        models_path=None,
+        health_path="/health",
+        metrics_path="/metrics",
     ),
     Kind(
         name="triton-v1",
@@ -154,7 +170,7 @@ ROWS: tuple[Kind, ...] = (
     ),
     Kind(name="xai", title="xAI", leaves_premises=True),
     Kind(name="zai", title="Z.ai", grade="recorded", version_path="/api/paas/v4", leaves_premises=True),
-    Kind(name="gpustack", title="GPUStack", grade="recorded"),
+    Kind(name="gpustack", title="GPUStack", grade="recorded", rerank_path="/rerank"),
     Kind(
         name="bedrock-mantle", title="Amazon Bedrock, OpenAI routes", grade="recorded", leaves_premises=True
     ),

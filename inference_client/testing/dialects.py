@@ -3,7 +3,8 @@
 import base64
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import orjson
 
@@ -40,3 +41,21 @@ def embeddings_body(texts: Sequence[str], dimensions: int = 4, *, packed: bool =
     tokens = sum(len(text.split()) for text in texts)
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return orjson.dumps({"object": "list", "model": MODEL, "data": rows, "usage": usage})
+
+
+def rerank_body(asked: Mapping[str, Any]) -> bytes:
+    """An answer to a rerank request, best first: a document's score is its share of the query's words.
+
+    In the shape of Text Embeddings Inference where the request is in it, else in Jina's.
+    """
+    bare = "texts" in asked
+    texts: Sequence[str] = asked["texts" if bare else "documents"]
+    words = set(asked["query"].casefold().split())
+    scores = [len(words & set(text.casefold().split())) / (len(words) or 1) for text in texts]
+    rows = sorted(enumerate(scores), key=lambda row: -row[1])
+    if bare:
+        return orjson.dumps([{"index": index, "score": score} for index, score in rows])
+    tokens = sum(len(text.split()) for text in texts)
+    results = [{"index": index, "relevance_score": score} for index, score in rows]
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return orjson.dumps({"model": MODEL, "results": results, "usage": usage})

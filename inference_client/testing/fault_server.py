@@ -2,7 +2,7 @@
 
     python -m inference_client.testing.fault_server --port 9000 --words 20 --gap-ms 5 --cut-at 300
 
-It answers the chat routes of every adapter, and embeddings in the OpenAI shape. Inside tests it
+It answers the chat routes of every adapter, embeddings in the OpenAI shape, and rerank by shared words. Inside tests it
 runs in the same event loop:
 
     async with FaultServer(Script(status=429, headers={"retry-after": "2"}), Script()) as server:
@@ -22,7 +22,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import orjson
 
 from inference_client.adapters.scripted import Answer
-from inference_client.testing.dialects import adapter_at, embeddings_body
+from inference_client.testing.dialects import adapter_at, embeddings_body, rerank_body
 
 Ending: TypeAlias = Literal["normal", "drop", "reset", "hang"]
 _WORDS = ("Good", " day", ", this", " is", " a", " scripted", " answer", ".")
@@ -212,6 +212,8 @@ def _content(seen: Seen, script: Script) -> tuple[str, tuple[bytes, ...]]:
         return script.content_type or adapter.content_type, tuple(adapter.scripted(script.answer))
     if seen.path.endswith("/embeddings"):
         return "application/json", (embeddings_body(seen.json["input"]),)
+    if seen.path.endswith("/rerank"):
+        return "application/json", (rerank_body(seen.json),)
     if seen.path.endswith("/chat_tokenize"):
         text = "".join(f"<{message['role']}>{message['content']}" for message in seen.json["messages"])
         words = [{"id": number, "text": word} for number, word in enumerate(text.split())]
