@@ -17,6 +17,8 @@ urlpatterns = [
     # How apps sign in: allauth's documented paths, which its clients expect here.
     path("_allauth/", include("allauth.headless.urls")),
     path("dashboard/", include("app.dashboard.urls")),
+    # Before the API, whose last route says that there is no such path.
+    path("", include("app.ops.urls")),
     path("", include("app.api.urls")),
     path("", include("app.chat.urls")),
 ]

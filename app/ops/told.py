@@ -14,3 +14,11 @@ def person_named(email: str | None, *, to: str) -> User:
             f"Nobody to {to} as: run `manage.py first_run`, or give --as with somebody's e-mail."
         )
     return user
+
+
+def anybody_named(email: str) -> User:
+    """The person with this e-mail, suspended or not. Errors: CommandError."""
+    user = User.objects.filter(email=email.lower()).first()
+    if user is None:
+        raise CommandError(f"There is nobody with the e-mail {email} here.")
+    return user

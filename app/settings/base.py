@@ -158,6 +158,7 @@ CELERY_BEAT_SCHEDULE = {
     "counts-learn": {"task": "app.gate.tasks.counts_learn", "schedule": 30.0},
     "words-fold": {"task": "retrieval.tasks.words_fold", "schedule": 60.0, "options": {"expires": 60}},
     "timings-prune": {"task": "app.chat.tasks.timings_prune", "schedule": 3600.0},
+    "exports-sweep": {"task": "app.ops.tasks.exports_sweep", "schedule": 3600.0},
     "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
@@ -275,7 +276,11 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
-    "ENUM_NAME_OVERRIDES": {"LimitUnitEnum": ("money", "tokens", "requests", "bytes", "pages")},
+    "ENUM_NAME_OVERRIDES": {
+        "LimitUnitEnum": ("money", "tokens", "requests", "bytes", "pages"),
+        "StatusEnum": ("queued", "parsing", "chunking", "embedding", "ready", "failed", "cancelled"),
+        "ExportStatusEnum": ("queued", "running", "ready", "failed"),
+    },
     "TITLE": "Tessera",
     "DESCRIPTION": "Chat over your own documents, every token counted.",
     "VERSION": "1",
