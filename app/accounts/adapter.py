@@ -1,14 +1,21 @@
 """How allauth behaves here: whom it lets in, which words it uses, and that a link is mailed only where mail exists."""
 
 import logging
+import time
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.login import get_authentication_records
+from allauth.account.internal.flows.reauthentication import get_reauthentication_flows
+from allauth.account.internal.stagekit import clear_login
+from allauth.core import context as allauth_context
 from allauth.mfa.adapter import DefaultMFAAdapter
 from django.conf import settings
+from django.contrib import messages
 from django.core.exceptions import ImproperlyConfigured
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 
 from app.accounts.models import User
@@ -66,6 +73,35 @@ class AccountAdapter(DefaultAccountAdapter):
         """Written down with the account that was tried where there is one; never what was typed."""
         tried = account_of_email(str(credentials.get("email", "")).lower())
         audit(Verb.SIGN_IN, object_kind="person", object_id=tried or "", refused=True)
+
+    def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
+        """Where people come through a provider, nothing else lets them in but the one form for staff."""
+        answer: HttpResponse | None = super().pre_login(request, user, **kwargs)
+        if answer is not None or not settings.SSO_ONLY:
+            return answer
+        ways = get_authentication_records(request, user)
+        if ways and ways[-1]["method"] == "socialaccount":
+            return None
+        if getattr(request, "break_glass", False) and user.is_staff:
+            log.warning("A member of staff signs in past the provider.")
+            audit(Verb.SIGN_IN, object_kind="person", object_id=user.account_id, reason="past the provider")
+            return None
+        clear_login(request)
+        messages.error(request, "People sign in through the provider here. Choose it below.")
+        return redirect("account_login")
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        """Not beside a provider that everybody comes through."""
+        return bool(super().is_open_for_signup(request)) and not settings.SSO_ONLY
+
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        """Whoever has no password and no factor could show nothing; a fresh sign-in at the provider stands for it."""
+        request = allauth_context.request
+        if get_reauthentication_flows(request.user):
+            return bool(super().is_reauthentication_required(app=app, **kwargs))
+        ways = get_authentication_records(request, request.user)
+        fresh = time.time() - settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
+        return not any(way["method"] == "socialaccount" and way["at"] > fresh for way in ways)
 
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
         """Signed in, whichever way, and written down."""

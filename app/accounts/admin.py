@@ -14,8 +14,9 @@ from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from app.accounts.admin_providers import IdentityProviderAdmin
 from app.accounts.links import password_link
-from app.accounts.models import ApiKey, Membership, Team, User
+from app.accounts.models import ApiKey, IdentityProvider, Membership, Team, User
 from app.accounts.services import (
     address_confirm,
     address_set,
@@ -269,3 +270,6 @@ class ApiKeyAdmin(ReadOnly, RowAdmin[ApiKey]):
             key_revoke(key=key)
             self.log_change(request, key, "Revoked.")
         self.message_user(request, f"Keys revoked: {len(present)}.", messages.SUCCESS)
+
+
+admin.site.register(IdentityProvider, IdentityProviderAdmin)

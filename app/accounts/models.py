@@ -114,6 +114,45 @@ class Invitation(BaseModel):
         )
 
 
+class IdentityProvider(BaseModel):
+    """An OpenID Connect provider. Somebody is who it says by issuer and subject, never by an address."""
+
+    slug = models.SlugField(max_length=40, unique=True)
+    """In the redirect URI, and in each identity: it stands for the issuer, and neither changes."""
+    name = models.CharField(max_length=80)
+    issuer = models.CharField(max_length=200, unique=True)
+    client_id = models.CharField(max_length=200)
+    secret = models.TextField(blank=True)
+    """Encrypted; empty for a public client."""
+    is_active = models.BooleanField(default=True)
+    scopes = models.CharField(max_length=200, blank=True)
+    """More than openid, profile and email, with spaces between."""
+    domains = models.CharField(max_length=500, blank=True)
+    """Domains of addresses that may come in, with spaces between; empty for any."""
+    default_team = models.ForeignKey(Team, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    """Where new people go."""
+    default_role = models.CharField(max_length=10, choices=Role, default=Role.MEMBER)
+    groups_claim = models.CharField(max_length=200, blank=True)
+    """Its name, or the way to it with dots between: `groups`, `realm_access.roles`."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class GroupRule(BaseModel):
+    """What being in a provider's group means here. Teams in a provider's rules are the provider's to fill."""
+
+    provider = models.ForeignKey(IdentityProvider, on_delete=models.CASCADE, related_name="rules")
+    group = models.CharField(max_length=200)
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
+    role = models.CharField(max_length=10, choices=Role, default=Role.MEMBER)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["provider", "group", "team"], name="one_rule_per_group_and_team"),
+        )
+
+
 class ApiKey(BaseModel):
     """A key of a person within a team, or of the team itself. Only its SHA-256 is kept."""
 

@@ -2,6 +2,7 @@ from allauth.account.views import login
 from django.urls import path
 from django.views.generic import RedirectView
 
+from app.accounts.oidc import come_back, sign_in
 from app.accounts.team_pages import (
     ImportView,
     InvitationEndView,
@@ -9,7 +10,7 @@ from app.accounts.team_pages import (
     MembersView,
     MemberView,
 )
-from app.accounts.views import DeviceEndView, HomeView, SignOutView
+from app.accounts.views import BreakGlassView, DeviceEndView, HomeView, IdentityEndView, SignOutView
 
 app_name = "accounts"
 _HOME = RedirectView.as_view(pattern_name="accounts:home")
@@ -28,6 +29,11 @@ urlpatterns = [
         name="invitation-end",
     ),
     path("invitation/<str:token>/", InvitationView.as_view(), name="invitation"),
+    path("oidc/<slug:provider_id>/login/", sign_in, name="provider"),
+    path("oidc/<slug:provider_id>/login/callback/", come_back, name="provider-back"),
+    path("providers/<int:identity_id>/end/", IdentityEndView.as_view(), name="identity-end"),
+    path("break-glass/", BreakGlassView.as_view(), name="break-glass"),
+    path("3rdparty/", _HOME),
     # allauth's lists of factors and sessions, which the account page shows all on one.
     path("2fa/", _HOME),
     path("2fa/webauthn/", _HOME),

@@ -3,10 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from allauth.account.models import EmailAddress
-from allauth.account.views import LogoutView
+from allauth.account.views import LoginView, LogoutView
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.socialaccount.internal.flows.connect import disconnect, validate_disconnect
+from allauth.socialaccount.models import SocialAccount
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.http import HttpRequest, HttpResponse
@@ -17,7 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.generic import FormView
 
 from app.accounts.devices import device_end, devices_end_others, devices_of
-from app.accounts.models import User
+from app.accounts.models import IdentityProvider, User
 from app.accounts.selectors import caller_by_user, teams_to_manage
 from app.accounts.services import person_rename
 from app.common.errors import NotFound
@@ -63,6 +66,7 @@ class HomeView(LoginRequiredMixin, _ProfileView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Everything on the page."""
         person = _person(self.request)
+        names = dict(IdentityProvider.objects.values_list("slug", "name"))
         factors = list(Authenticator.objects.filter(user=person).order_by("created_at"))
         codes = next((f.wrap() for f in factors if f.type == Authenticator.Type.RECOVERY_CODES), None)
         return super().get_context_data(**kwargs) | {
@@ -71,6 +75,10 @@ class HomeView(LoginRequiredMixin, _ProfileView):
             "totp": next((f for f in factors if f.type == Authenticator.Type.TOTP), None),
             "codes_left": len(codes.get_unused_codes()) if isinstance(codes, RecoveryCodes) else None,
             "passkeys": [f for f in factors if f.type == Authenticator.Type.WEBAUTHN],
+            "identities": [
+                (identity, names.get(identity.provider, identity.provider))
+                for identity in SocialAccount.objects.filter(user=person).order_by("date_joined")
+            ],
             "devices": devices_of(person, session_key=self.request.session.session_key),
             "managed": teams_to_manage(caller_by_user(person)),
         }
@@ -94,6 +102,40 @@ class DeviceEndView(LoginRequiredMixin, View):
         except NotFound as exc:
             messages.warning(request, exc.message)
         return redirect("accounts:home")
+
+
+class IdentityEndView(LoginRequiredMixin, View):
+    """A provider no longer signs this person in."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, identity_id: int) -> HttpResponse:
+        """Not for the only way in."""
+        person = _person(request)
+        identity = SocialAccount.objects.filter(user=person, pk=identity_id).first()
+        if identity is None:
+            messages.warning(request, "That provider is not connected any more.")
+            return redirect("accounts:home")
+        try:
+            validate_disconnect(request, identity)
+        except forms.ValidationError:
+            messages.warning(request, "This is the only way you sign in. Set a password first.")
+            return redirect("accounts:home")
+        disconnect(request, identity)
+        return redirect("accounts:home")
+
+
+class BreakGlassView(LoginView):
+    """The form for staff where everybody else comes through a provider, for the day when that does not answer."""
+
+    template_name = "accounts/break_glass.html"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Only where there is something to get past."""
+        if not settings.SSO_ONLY:
+            return redirect("account_login")
+        request.break_glass = True  # type: ignore[attr-defined]
+        return super().dispatch(request, *args, **kwargs)
 
 
 def _person(request: HttpRequest) -> User:

@@ -45,3 +45,12 @@ HEADLESS_JWT_ALGORITHM = "HS256"
 HEADLESS_JWT_ACCESS_TOKEN_EXPIRES_IN = 600
 HEADLESS_JWT_REFRESH_TOKEN_EXPIRES_IN = 14 * 86400
 HEADLESS_JWT_STATEFUL_VALIDATION_ENABLED = True
+
+SSO_ONLY = env.flag("SSO_ONLY")
+"""Whether people sign in through a provider only; staff keep one form for the day when none answers."""
+SOCIALACCOUNT_ADAPTER = "app.accounts.provider_adapter.ProviderAdapter"
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {"provider_class": "app.accounts.oidc.HouseProvider", "OAUTH_PKCE_ENABLED": True}
+}
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_EMAIL_VERIFICATION = "none"

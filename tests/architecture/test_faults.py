@@ -1,4 +1,4 @@
-"""The table of faults names tests; each of them is there."""
+"""The tables of faults name tests; each of them is there."""
 
 import ast
 import re
@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = ROOT / "docs" / "faults-accounting.md"
-NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", TABLE.read_text(encoding="utf-8"))))
+TABLES = "\n".join(
+    (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for name in ("faults-accounting.md", "faults-people.md")
+)
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", TABLES)))
 
 
 def test_the_table_names_tests() -> None:
@@ -26,9 +29,7 @@ def test_each_named_test_exists(named: str) -> None:
     assert not name or name in found
 
 
-@pytest.mark.parametrize(
-    "row", [line for line in TABLE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-)
+@pytest.mark.parametrize("row", [line for line in TABLES.splitlines() if line.startswith("| ")])
 def test_each_row_has_a_case_a_reason_and_a_test(row: str) -> None:
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert len(cells) == 3

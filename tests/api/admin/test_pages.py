@@ -12,7 +12,7 @@ from django.contrib import admin
 from django.db.models import Model
 from django.test import Client
 
-from app.accounts.models import ApiKey, Membership, Team, User
+from app.accounts.models import ApiKey, IdentityProvider, Membership, Team, User
 from app.accounts.selectors import caller_by_key, caller_by_user
 from app.audit.models import AuditEntry
 from app.billing.models import (
@@ -42,6 +42,7 @@ pytestmark = pytest.mark.django_db
 REGISTERED = (
     User, Team, Membership, ApiKey, Backend, Deployment, ModelRoute, PriceVersion, Budget, BudgetWindow, Reservation,
     LedgerEntry, Webhook, Delivery, TeamRate, ExchangeRate, CreditMovement, LimitRequest, Pause, RateLimit, AuditEntry,
+    IdentityProvider,
 )  # fmt: skip
 READ_ONLY = (ApiKey, BudgetWindow, Reservation, LedgerEntry, PriceVersion, Webhook, Delivery, AuditEntry)
 
