@@ -1,8 +1,9 @@
-"""Small helpers for async code that has to finish what it began."""
+"""Small helpers for async code: to finish what it began, and to keep one of a thing for each event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from app.common.errors import PartFailed
 
@@ -40,3 +41,26 @@ async def finished(work: Coroutine[Any, Any, T]) -> T:
         if not task.cancelled() and (error := task.exception()):
             raise error from None
         raise
+
+
+class PerLoop(Generic[T]):
+    """One of a thing for each event loop, made when it is first asked for; it goes with its loop.
+
+    Sockets, futures and tasks belong to the loop they were made in: `client = PerLoop(Client)`, then `client()`.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
+
+    def __call__(self) -> T:
+        """This loop's."""
+        loop = asyncio.get_running_loop()
+        found = self._made.get(loop)
+        if found is None:
+            found = self._made[loop] = self._make()
+        return found
+
+    def pop(self) -> T | None:
+        """This loop's, which is forgotten; None when there was none."""
+        return self._made.pop(asyncio.get_running_loop(), None)

@@ -1,14 +1,13 @@
 """The inference client of this event loop. This app is the only one that may import it."""
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass, field
 
 from app.catalog.selectors import Target
+from app.common.aio import PerLoop
 from app.common.logs import trace_var
 from inference_client.client import Client
 from inference_client.counting import ServerCounter
@@ -17,40 +16,32 @@ from inference_client.types import Server
 
 COUNT_S = 0.8
 """How long a server may take to count a prompt."""
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+_clients = PerLoop(Client)
 _counted: OrderedDict[bytes, int] = OrderedDict()
 """What servers said of prompts, by their hashes: a turn on another loop than the page that asked finds it too."""
-_counters: WeakKeyDictionary[asyncio.AbstractEventLoop, ServerCounter] = WeakKeyDictionary()
 _lone: ContextVar[Client | None] = ContextVar("lone_client", default=None)
 
 
 @dataclass(slots=True)
 class _Shared:
-    client: Client
+    client: Client = field(default_factory=Client)
     users: int = 0
 
 
-_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+_shared = PerLoop(_Shared)
+server_counter = PerLoop(lambda: ServerCounter(limit_s=COUNT_S, known=_counted))
+"""The one of this event loop that asks servers for counts, which costs no tokens."""
 
 
 def client() -> Client:
     """One pooled client for each event loop, or the one of a surrounding `lone_client`."""
-    if (lone := _lone.get()) is not None:
-        return lone
-    loop = asyncio.get_running_loop()
-    found = _by_loop.get(loop)
-    if found is None:
-        found = _by_loop[loop] = Client()
-    return found
+    return _lone.get() or _clients()
 
 
 @asynccontextmanager
 async def lone_client() -> AsyncIterator[None]:
     """Calls inside use a client that ends with them; those that overlap on one loop share its connections."""
-    loop = asyncio.get_running_loop()
-    shared = _shared.get(loop)
-    if shared is None:
-        shared = _shared[loop] = _Shared(Client())
+    shared = _shared()
     shared.users += 1
     bound = _lone.set(shared.client)
     try:
@@ -59,23 +50,13 @@ async def lone_client() -> AsyncIterator[None]:
         _lone.reset(bound)
         shared.users -= 1
         if not shared.users:
-            del _shared[loop]
+            _shared.pop()
             await shared.client.aclose()
-
-
-def server_counter() -> ServerCounter:
-    """The one of this event loop that asks servers for counts, which costs no tokens."""
-    loop = asyncio.get_running_loop()
-    found = _counters.get(loop)
-    if found is None:
-        found = _counters[loop] = ServerCounter(limit_s=COUNT_S, known=_counted)
-    return found
 
 
 async def client_close() -> None:
     """Close this loop's connections, at the end of a process or of a command's loop."""
-    loop = asyncio.get_running_loop()
-    for found in (_by_loop.pop(loop, None), _counters.pop(loop, None)):
+    for found in (_clients.pop(), server_counter.pop()):
         if found is not None:
             await found.aclose()
 

@@ -1,24 +1,23 @@
 """How many calls a deployment gets at once, and in which order the others wait: in turn over teams, then people."""
 
-import asyncio
 import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from django.conf import settings
 
 from app.billing.types import Payer
 from app.catalog.selectors import Target
+from app.common.aio import PerLoop
 from app.common.errors import Busy
 from inference_client.errors import Busy as LineTooLong
 from inference_client.fair_queue import Lane
 from inference_client.limiter import Limiter
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[UUID, tuple[int, Limiter]]] = WeakKeyDictionary()
+_limiters: PerLoop[dict[UUID, tuple[int, Limiter]]] = PerLoop(dict)
 _outstanding: Counter[UUID] = Counter()
 _counting = threading.Lock()
 """Routing reads the load from other threads, where no event loop is to be asked."""
@@ -30,7 +29,7 @@ InLine = Callable[[bool], None]
 
 def limiter_of(target: Target) -> Limiter:
     """This loop's limiter of a deployment, as large as its row says now."""
-    known = _by_loop.setdefault(asyncio.get_running_loop(), {})
+    known = _limiters()
     slots, found = known.get(target.deployment_id, (target.slots, None))
     if found is None:
         found = Limiter(target.slots)
