@@ -112,12 +112,15 @@ def reservations_settle(*, settlements: Sequence[Settlement]) -> list[Settled]:
 
     Errors: ReservationMissing for one that is not there and comes without its hold; the others are booked then.
     """
+    # Rows are locked by ascending id here and by the pulse, so that the two never wait for each other.
+    places = sorted(range(len(settlements)), key=lambda place: settlements[place].reservation_id)
     answers = call_each(
-        "billing_settle", [settlement_payload(s, currency=settings.CURRENCY) for s in settlements]
+        "billing_settle", [settlement_payload(settlements[n], currency=settings.CURRENCY) for n in places]
     )
     if any("missing" in answer for answer in answers):
         raise ReservationMissing
-    return [settled_from(answer) for answer in answers]
+    settled = dict(zip(places, map(settled_from, answers), strict=True))
+    return [settled[place] for place in range(len(settlements))]
 
 
 def reservation_release(*, reservation_id: UUID, attempts: Sequence[Attempt] = ()) -> Settled:
@@ -151,14 +154,19 @@ def reservations_heartbeat(
     with connection.cursor() as cursor:
         cursor.execute(
             """
+            WITH x AS MATERIALIZED (
+              SELECT r.id, y.input_tokens, y.output_tokens
+              FROM unnest(%s::uuid[], %s::bigint[], %s::bigint[]) AS y(id, input_tokens, output_tokens)
+              JOIN billing_reservation r ON r.id = y.id
+              WHERE r.state = 'held' ORDER BY r.id FOR NO KEY UPDATE OF r
+            )
             UPDATE billing_reservation r SET heartbeat_at = now(), expires_at = now() + %s * interval '1 second',
               seen_input_tokens = greatest(r.seen_input_tokens, x.input_tokens),
               seen_output_tokens = greatest(r.seen_output_tokens, x.output_tokens)
-            FROM unnest(%s::uuid[], %s::bigint[], %s::bigint[]) AS x(id, input_tokens, output_tokens)
-            WHERE r.id = x.id AND r.state = 'held'
+            FROM x WHERE r.id = x.id
             RETURNING r.id
             """,
-            [ttl_seconds, ids, [seen[i][0] for i in ids], [seen[i][1] for i in ids]],
+            [ids, [seen[i][0] for i in ids], [seen[i][1] for i in ids], ttl_seconds],
         )
         return {row[0] for row in cursor.fetchall()}
 

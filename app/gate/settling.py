@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from django.db import DataError, Error, IntegrityError
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError
 
 from app.billing import services as billing
 from app.billing.errors import ReservationMissing
 from app.billing.types import Settled, Settlement
+from app.common.aio import PerLoop
 from app.common.db import run_db
 
 GROUP = 50
@@ -33,7 +33,7 @@ class Settler:
 
     def __init__(self) -> None:
         self._group: list[Booking] = []
-        self._work: asyncio.Task[list[Settled | Error | ReservationMissing]] | None = None
+        self._work: asyncio.Task[list[Settled | Exception]] | None = None
 
     async def settle(self, booking: Booking) -> Settled:
         """Book it, durably. Errors: PartFailed when the database is away; what it refuses for good, by itself."""
@@ -52,7 +52,7 @@ class Settler:
 
     async def _book(
         self, group: list[Booking], before: "asyncio.Task[Any] | None"
-    ) -> list[Settled | Error | ReservationMissing]:
+    ) -> list[Settled | Exception]:
         if before is not None and not before.done():
             await asyncio.wait({before})
         if self._group is group:
@@ -60,27 +60,26 @@ class Settler:
         return await run_db(_book, group)
 
 
-def _book(bookings: Sequence[Booking]) -> list[Settled | Error | ReservationMissing]:
+def _book(bookings: Sequence[Booking]) -> list[Settled | Exception]:
     """Settle a group in one statement; when the database refuses one of them, each by itself."""
-    results: list[Settled | Error | ReservationMissing] = []
+    results: list[Settled | Exception] = []
     try:
         results += billing.reservations_settle(settlements=[booking.settlement for booking in bookings])
     except (DataError, IntegrityError, ReservationMissing) as exc:
         results += [exc] if len(bookings) == 1 else [_book([booking])[0] for booking in bookings]
         return results
-    for booking, settled in zip(bookings, results, strict=True):
-        if booking.then is not None and not isinstance(settled, Exception):
+    for place, booking in enumerate(bookings):
+        settled = results[place]
+        if booking.then is None or isinstance(settled, Exception):
+            continue
+        try:
             booking.then(settled)
+        except (OperationalError, InterfaceError):
+            # The database went away: all of it is tried again.
+            raise
+        except Exception as exc:  # noqa: BLE001 - a mistake in what one caller writes down is that caller's alone
+            results[place] = exc
     return results
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Settler] = WeakKeyDictionary()
-
-
-def settler() -> Settler:
-    """The settler of this event loop."""
-    loop = asyncio.get_running_loop()
-    found = _by_loop.get(loop)
-    if found is None:
-        found = _by_loop[loop] = Settler()
-    return found
+settler = PerLoop(Settler)

@@ -1,12 +1,16 @@
 """Settlements that end while another is being written share its successor's commit, and none spoils another's."""
 
 import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import DataError
+from django.db import DataError, OperationalError, connection, transaction
 
 from app.billing import services as billing
 from app.billing.errors import ReservationMissing
@@ -69,6 +73,86 @@ def test_one_that_is_refused_does_not_stop_the_others(hold: MakeHold, statements
     assert isinstance(answers[3], Settled)
     assert LedgerEntry.objects.count() == 2
     assert Reservation.objects.get(id=bad.reservation_id).state == "held"
+
+
+def test_a_mistake_in_what_one_writes_down_is_its_own(hold: MakeHold, statements: list[int]) -> None:
+    items = [held(hold) for _ in range(3)]
+
+    def mistaken(settled: Settled) -> None:
+        raise ZeroDivisionError
+
+    stored: list[Settled] = []
+    answers = together(
+        replace(booking(items[0]), then=stored.append),
+        replace(booking(items[1]), then=mistaken),
+        replace(booking(items[2]), then=stored.append),
+    )
+    assert [type(answer) for answer in answers] == [Settled, ZeroDivisionError, Settled]
+    assert stored == [answers[0], answers[2]]
+    assert (statements, LedgerEntry.objects.count()) == ([3], 3)
+
+
+def rows_free(*reservation_ids: UUID) -> bool:
+    """Whether nobody has locked these rows."""
+    try:
+        with transaction.atomic():
+            list(Reservation.objects.select_for_update(nowait=True).filter(id__in=reservation_ids))
+    except OperationalError:
+        return False
+    return True
+
+
+def settle_group(items: Sequence[Hold]) -> object:
+    return billing.reservations_settle(settlements=[booking(item).settlement for item in items])
+
+
+def pulse(items: Sequence[Hold]) -> object:
+    return billing.reservations_heartbeat(seen={item.reservation_id: (1, 1) for item in items})
+
+
+@pytest.mark.parametrize("work", [settle_group, pulse])
+def test_groups_lock_their_rows_in_one_order_so_none_waits_for_another(
+    hold: MakeHold, work: Callable[[Sequence[Hold]], object]
+) -> None:
+    """Two that lock the same rows in two orders would wait for each other until the database ends one of them."""
+    first, *others = sorted((held(hold) for _ in range(8)), key=lambda item: item.reservation_id)
+    done: list[object] = []
+
+    def group() -> None:
+        try:
+            done.append(work([*reversed(others), first]))
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=group)
+    with transaction.atomic():
+        Reservation.objects.select_for_update().get(id=first.reservation_id)
+        thread.start()
+        while not seen_elsewhere(waiting_for_a_row):
+            assert thread.is_alive()
+        # It waits for the first of all, and holds none that comes later.
+        assert seen_elsewhere(lambda: rows_free(*(item.reservation_id for item in others)))
+    thread.join()
+    assert len(done) == 1
+
+
+def waiting_for_a_row() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        return bool(cursor.fetchone()[0])
+
+
+def seen_elsewhere(look: Callable[[], bool]) -> bool:
+    """What another connection sees; a transaction sees the sessions as they were when it first looked."""
+
+    def look_and_leave() -> bool:
+        try:
+            return look()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(look_and_leave).result()
 
 
 def test_a_reader_that_leaves_takes_nobody_with_it(hold: MakeHold) -> None:
