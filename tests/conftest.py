@@ -131,7 +131,7 @@ def _short_memories_are_empty() -> None:
         asking._cached_space,
         metrics._installation,
     ):
-        memory.forget()  # type: ignore[union-attr]
+        memory.forget()
     health_forget()
     memories_forget()
     # Attempts to sign in, which are counted by address: that of all tests is one.

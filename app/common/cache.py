@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Hashable
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -11,28 +11,49 @@ T = TypeVar("T")
 _LARGEST = 10_000
 
 
-def remembered(seconds: float) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Remember results by arguments for `seconds` in this process. At most a second where rights hang on it."""
+@dataclass(frozen=True, slots=True)
+class _Known(Generic[T]):
+    value: T
+    renewed_from: float
+    until: float
 
-    def wrap(fn: Callable[P, T]) -> Callable[P, T]:
-        known: dict[Hashable, tuple[float, T]] = {}
 
-        @wraps(fn)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            key = (args, tuple(sorted(kwargs.items())))
-            found = known.get(key)
-            if found is not None and found[0] > time.monotonic():
-                return found[1]
-            result = fn(*args, **kwargs)
-            if len(known) > _LARGEST:
-                known.clear()
-            known[key] = (time.monotonic() + seconds, result)
-            return result
+class Remembered(Generic[P, T]):
+    """A read whose results are remembered by its arguments for some seconds in this process.
 
-        call.peek = lambda *args: (  # type: ignore[attr-defined]
-            found[1] if (found := known.get((args, ()))) and found[0] > time.monotonic() else None
-        )
-        call.forget = known.clear  # type: ignore[attr-defined]
-        return call
+    None is older than that, counted from before it was read. In the second half of that time one caller reads it
+    anew while all others still take what is known: under load nothing is read by many at once.
+    """
 
-    return wrap
+    def __init__(self, read: Callable[P, T], seconds: float) -> None:
+        self._read = read
+        self._seconds = seconds
+        self._known: dict[Hashable, _Known[T]] = {}
+        self._renewing: set[Hashable] = set()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What is known, or else what is read now."""
+        key = (args, tuple(sorted(kwargs.items())))
+        began, known = time.monotonic(), self._known.get(key)
+        if known is not None and began < known.until:
+            # Two may slip through between the look and the claim; that costs a read and harms nothing.
+            if began < known.renewed_from or key in self._renewing:
+                return known.value
+            self._renewing.add(key)
+        try:
+            value = self._read(*args, **kwargs)
+        finally:
+            self._renewing.discard(key)
+        if len(self._known) > _LARGEST:
+            self._known.clear()
+        self._known[key] = _Known(value, began + self._seconds / 2, began + self._seconds)
+        return value
+
+    def forget(self) -> None:
+        """Read everything anew."""
+        self._known.clear()
+
+
+def remembered(seconds: float) -> Callable[[Callable[P, T]], Remembered[P, T]]:
+    """Remember results by arguments for `seconds`. At most a second where rights hang on it."""
+    return lambda read: Remembered(read, seconds)

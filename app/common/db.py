@@ -1,4 +1,4 @@
-"""The one way from async code to the database.
+"""The one way from async code to the database: `run_db`, and `read_db` for what is mostly remembered.
 
 A bounded executor keeps a fixed number of connections however many streams are open. Tests set
 `DATABASE_THREADS = 0`: the call then runs in the test's own thread and sees its transaction.
@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import InterfaceError, OperationalError, connection, reset_queries
 
 from app.common.errors import PartFailed
@@ -72,3 +73,15 @@ async def run_db(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     loop = asyncio.get_running_loop()
     with database_call():
         return await loop.run_in_executor(_executor(), partial(_attempt, fn, *args, **kwargs))
+
+
+async def read_db(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """`run_db` for a function that only reads, and mostly remembers what it would read (`app.common.cache`).
+
+    It is tried here first. Django refuses every query on a thread with an event loop; then it runs in a database
+    thread from its beginning. Errors: as of `run_db`.
+    """
+    try:
+        return fn(*args, **kwargs)
+    except SynchronousOnlyOperation:
+        return await run_db(fn, *args, **kwargs)

@@ -143,7 +143,7 @@ def choices() -> list[Target]:
 def memories_forget() -> None:
     """Read everything anew at the next decision."""
     for memory in (_cached_targets, _cached_rules, _per_million):
-        memory.forget()  # type: ignore[union-attr]
+        memory.forget()
 
 
 def _candidate(name: str, target: Target, team_id: UUID | None) -> Candidate:

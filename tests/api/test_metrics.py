@@ -77,7 +77,7 @@ def test_the_books_the_queue_and_the_backup(api_key: IssuedKey, chat_target: Tar
         price_key=chat_target.price_key, input_tokens=10, output_tokens=10,
     )  # fmt: skip
     assert "\ntessera_backup_age_seconds " not in scraped()
-    metrics._installation.forget()  # type: ignore[attr-defined]
+    metrics._installation.forget()
     reservation_hold(hold=hold)
     audit(Verb.BACKUP)
     documents_requeue_expired.apply_async(queue="default")

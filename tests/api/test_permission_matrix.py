@@ -262,8 +262,8 @@ def ask(door: str, key: IssuedKey, model: str, collections: list[str] | None) ->
     """One question by one door; what the chat server was sent."""
     # The chat server is at another port in each call.
     memories_forget()
-    asking._cached_named.forget()  # type: ignore[attr-defined]
-    asking._cached_targets.forget()  # type: ignore[attr-defined]
+    asking._cached_named.forget()
+    asking._cached_targets.forget()
     named = {} if collections is None else {"collections": collections}
     script = Script(answer=Answer(words=("Fine.",)))
     body: dict[str, Any]

@@ -120,7 +120,7 @@ def test_a_call_of_v1_ends_with_an_error_in_openais_shape(chat_target, api_key):
 
 def _models(key: IssuedKey) -> bytes:
     """The status of a plain request on a stream route."""
-    _known_key.forget()  # type: ignore[attr-defined]
+    _known_key.forget()
     got: list[bytes] = []
 
     async def story() -> None:

@@ -20,7 +20,7 @@ from app.api.authentication import key_seen
 from app.api.stream.http import Request
 from app.common.addresses import address_of
 from app.common.cache import remembered
-from app.common.db import run_db
+from app.common.db import read_db, run_db
 from app.common.errors import InvalidInput, NotAllowed, NotAuthenticated
 
 
@@ -60,10 +60,8 @@ def _check_host(request: ASGIRequest) -> None:
 
 
 async def _by_key(key: str) -> Caller:
-    caller: Caller | None = _known_key.peek(key)  # type: ignore[attr-defined]
     # What is no key of ours by its length is not worth a question, nor room in memory.
-    if caller is None and len(key) <= _LONGEST_KEY:
-        caller = await run_db(_known_key, key)
+    caller = await read_db(_known_key, key) if len(key) <= _LONGEST_KEY else None
     if caller is None:
         raise NotAuthenticated(
             "This API key or app session is unknown, expired or revoked. Make a new key with POST /api/v1/keys/, "

@@ -17,11 +17,12 @@ from app.chat.events import TurnEvent
 from app.chat.runs import Run, runs
 from app.chat.turn import take_turn
 from app.chat.types import Ask
-from app.common.db import run_db
+from app.common.db import read_db, run_db
 from app.common.errors import InvalidInput
 from app.common.models import uuid7
 from app.gate.rates import headers as rate_headers
 
+SHORT_BODY_BYTES = 64 * 1024
 _FINISH = {"stopped": "stop", "interrupted": "stop"}
 
 
@@ -32,7 +33,9 @@ async def chat_completions(request: Request, respond: Responder, caller: Caller)
     # Everything that may be refused is read before the turn begins: a refused call must not be asked and billed.
     streamed = typed(body, "stream", bool, "true or false")
     options = typed(body, "stream_options", dict, "an object") or {}
-    ask = await run_db(_ask, caller, body, request.id)
+    # Pictures and long texts take their time to read; nobody else's stream waits for that.
+    gather = read_db if len(await request.body()) <= SHORT_BODY_BYTES else run_db
+    ask = await gather(_ask, caller, body, request.id)
     run = runs().start(ask.turn_id, lambda run: take_turn(ask, run), replayable=False)
     leaving = asyncio.ensure_future(_stop_when_gone(request, run))
     headers = {"x-tessera-ignored": ", ".join(names)} if (names := ignored(body)) else {}

@@ -270,8 +270,8 @@ def test_the_precount_says_what_bars_a_call_besides_its_limits(
     Budget.objects.filter(id__in=standing).update(active=True)
     Deployment.objects.filter(public_name="middle").update(price_key="unknown")
     memories_forget()
-    asking._cached_targets.forget()  # type: ignore[attr-defined]
-    asking._cached_named.forget()  # type: ignore[attr-defined]
+    asking._cached_targets.forget()
+    asking._cached_named.forget()
     assert shown("middle") == ("refused", "price_missing")
 
 

@@ -116,13 +116,13 @@ def test_times_of_every_call_are_stored(chat_target: Target, call: Callable[...,
 
 
 def test_what_a_search_usually_takes_is_the_middle_of_the_last_turns(user: User, team: Team) -> None:
-    passages_usual.forget()  # type: ignore[attr-defined]
+    passages_usual.forget()
     collection = collection_make(team=team, user=user)
     conversation = conversation_make(user=user, team=team)
     for size in (400, 800, 1200, 1600):
         passage_make(turn=turn_make(conversation=conversation), collection=collection, text="x" * size)
     assert passages_usual((collection.pk,)) is None
-    passages_usual.forget()  # type: ignore[attr-defined]
+    passages_usual.forget()
     passage_make(turn=turn_make(conversation=conversation), collection=collection, text="x" * 2000)
     assert passages_usual((collection.pk,)) == 300 + 30
     assert passages_usual((uuid7(),)) is None

@@ -1,0 +1,87 @@
+"""The short memory: nothing older than it says, one reader when it is renewed; and one of a thing for each loop."""
+
+import asyncio
+
+import pytest
+
+from app.common import cache
+from app.common.aio import PerLoop
+from app.common.cache import remembered
+
+
+class Clock:
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(cache, "time", made)
+    return made
+
+
+def test_a_result_is_never_older_than_was_said_counted_from_before_it_was_read(clock: Clock) -> None:
+    @remembered(10.0)
+    def read(name: str) -> float:
+        clock.now += 3
+        return clock.now
+
+    assert read("a") == 103
+    clock.now = 104.9
+    assert read("a") == 103
+    clock.now = 110
+    assert read("a") == 113
+    assert read("b") == 116
+
+
+def test_while_one_reads_anew_the_others_take_what_is_known(clock: Clock) -> None:
+    seen: list[int] = []
+
+    @remembered(10.0)
+    def read() -> int:
+        if seen:
+            # Asked again while the first of the second half reads.
+            seen.append(read())
+        return len(seen)
+
+    assert read() == 0
+    seen.append(-1)
+    clock.now += 6
+    assert read() == 2
+    assert seen == [-1, 0]
+
+
+def test_a_read_that_fails_leaves_the_next_its_turn(clock: Clock) -> None:
+    fails = True
+
+    @remembered(10.0)
+    def read() -> str:
+        if fails:
+            raise LookupError
+        return "found"
+
+    with pytest.raises(LookupError):
+        read()
+    fails = False
+    assert read() == "found"
+    fails = True
+    clock.now += 6
+    with pytest.raises(LookupError):
+        read()
+    fails = False
+    assert read() == "found"
+
+
+def test_each_loop_has_its_own() -> None:
+    made = PerLoop(object)
+
+    async def story() -> tuple[object, object, object | None, object]:
+        return made(), made(), made.pop(), made()
+
+    one, again, popped, new = asyncio.run(story())
+    assert one is again is popped
+    assert new is not one
+    assert asyncio.run(story())[0] not in {one, new}
