@@ -4,36 +4,27 @@ When Valkey is away, calls go through: a rate limit protects from haste, not fro
 PostgreSQL all the same. After a failure it is left alone for a few seconds, so that nobody waits for it twice.
 """
 
-import asyncio
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, TypeAlias
 from uuid import UUID
-
-from redis.exceptions import RedisError
 
 from app.billing.naming import covers_of
 from app.billing.rate_limits import rate_rules
 from app.billing.types import Payer, RateRule
 from app.common.cache import remembered
-from app.common.db import run_db
+from app.common.db import read_db, run_db
 from app.common.errors import RateLimited
 from app.common.formatting import count
-from app.common.redis_door import Unavailable, async_redis
+from app.gate.rate_visits import visits
 from app.gate.types import CallPlan
-
-log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60
 """A stream counts this long after its process was last heard of."""
-PATIENCE_SECONDS = 1.0
 REST_SECONDS = 5.0
 
 Mode: TypeAlias = Literal["admit", "peek", "finish", "renew"]
-_SCRIPT = (Path(__file__).parent / "rates.lua").read_text()
 _rules_of = remembered(3.0)(rate_rules)
 _open: dict[UUID, "Ticket"] = {}
 """Of this process: their leases are renewed by the pulse."""
@@ -128,8 +119,7 @@ def headers(stands: Sequence[Stand]) -> dict[str, str]:
 
 
 async def _rules(payer: Payer) -> tuple[RateRule, ...]:
-    known: tuple[RateRule, ...] | None = _rules_of.peek(payer)  # type: ignore[attr-defined]
-    return await run_db(_rules_of, payer) if known is None else known
+    return await read_db(_rules_of, payer)
 
 
 async def _run(
@@ -141,17 +131,10 @@ async def _run(
         return None
     keys = [f"tessera:rate:{kind}:{rule.subject}" for rule in rules for kind in ("req", "tok", "str")]
     limits = [-1 if x is None else x for r in rules for x in (r.requests, r.tokens, r.streams)]
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            script = async_redis().register_script(_SCRIPT)
-            answer: list[int] = await script(
-                keys=keys, args=[mode, lease, round(LEASE_SECONDS * 1000), requests, tokens, *limits]
-            )
-            return answer
-    except (*Unavailable, RedisError, TimeoutError):
+    answer = await visits().ask(keys, [mode, lease, round(LEASE_SECONDS * 1000), requests, tokens, *limits])
+    if answer is None:
         _rests_until = time.monotonic() + REST_SECONDS
-        log.warning("Valkey does not answer: rate limits are not checked for a few seconds.")
-        return None
+    return answer
 
 
 def _stands(rules: Sequence[RateRule], answer: Sequence[int]) -> tuple[Stand, ...]:
@@ -178,7 +161,7 @@ def forget() -> None:
     """Read the limits anew, and ask Valkey again, at the next call."""
     global _rests_until  # noqa: PLW0603 - one process, one Valkey
     _rests_until = 0.0
-    _rules_of.forget()  # type: ignore[attr-defined]
+    _rules_of.forget()
 
 
 class TooFast(RateLimited):
