@@ -2,8 +2,8 @@
 
 Our count alone is off by a factor that hangs on the text: a model that splits every digit, or was made for another
 script, differs most where there are digits or that script. So a few facts of a text that cost next to nothing beside
-its tokens (digits, spaces, marks, bytes beyond ASCII) are weighed together. The weights are fitted to the last calls,
-drawn towards "the same as ours" while calls are few, and an odd call cannot bend them.
+its tokens (digits, spaces, marks, characters of each family of scripts) are weighed together. The weights are fitted to
+the last calls, drawn towards "the same as ours" while calls are few, and an odd call cannot bend them.
 """
 
 import math
@@ -36,14 +36,26 @@ class Facts(NamedTuple):
     capitals: int = 0
     marks: int = 0
     spaces: int = 0
-    two_bytes: int = 0
-    """Characters of two bytes in UTF-8, and of three or four below."""
-    three_bytes: int = 0
+    latin: int = 0
+    """From here on characters beyond ASCII, by family of scripts; first letters with accents."""
+    cyrillic: int = 0
+    """With Greek."""
+    arabic: int = 0
+    """With Hebrew."""
+    indic: int = 0
+    """With Thai and the scripts of its neighbours."""
+    symbols: int = 0
+    """Typographic marks, arrows, currencies."""
+    cjk: int = 0
+    """Chinese and Japanese."""
+    hangul: int = 0
+    other: int = 0
+    """Emoji and what is rare."""
 
 
-PRIOR = (1.0, float(MESSAGE_OVERHEAD), float(REPLY_OVERHEAD), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+PRIOR = (1.0, float(MESSAGE_OVERHEAD), float(REPLY_OVERHEAD), *(0.0,) * 12)
 """Tokens for each of `Facts`, before anything is learned."""
-_STRENGTH = (0.02, 0.0002, 0.0002, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01)
+_STRENGTH = (0.02, 0.0002, 0.0002, *(0.01,) * 12)
 """How firmly the prior is held, in pairs of the size of a fact's share of a prompt."""
 
 
@@ -56,11 +68,18 @@ _KINDS = (
     _rest(range(65, 91)),
     _rest(b".,;:!?()[]{}<>\"'/\\-_=*#%&+|@~^$`"),
     _rest(b" "),
-    _rest(range(0xC2, 0xE0)),
-    _rest(range(0xE0, 0xF5)),
+    _rest(range(0xC2, 0xCC)),
+    _rest(range(0xCC, 0xD5)),
+    _rest(range(0xD5, 0xE0)),
+    _rest(range(0xE0, 0xE2)),
+    _rest((0xE2,)),
+    _rest(range(0xE3, 0xEA)),
+    _rest(range(0xEA, 0xEE)),
+    _rest(range(0xEE, 0xF5)),
 )
 """What is left of a text without these bytes is one kind of character, each by its first byte."""
 _PLAIN_KINDS = _KINDS[:4]
+_BEYOND_ASCII = Facts._fields.index("latin")
 
 
 def facts_of(text: str, tokens: int) -> Facts:
@@ -122,7 +141,7 @@ def learned_read(row: Mapping[str, Any]) -> Learned:
 
 def is_plain(facts: Facts) -> bool:
     """Whether nearly all of it is ASCII."""
-    return facts.two_bytes + facts.three_bytes <= _PLAIN_SHARE * 4 * max(1, facts.tokens)
+    return sum(facts[_BEYOND_ASCII:]) <= _PLAIN_SHARE * 4 * max(1, facts.tokens)
 
 
 def learned_from(pairs: Sequence[tuple[Facts, int]]) -> Learned:

@@ -27,7 +27,7 @@ from tests.integration.chat.upstream import answered, said
 
 pytestmark = pytest.mark.django_db
 
-WEIGHTS = (1.1, 6.0, 5.0, 0.5, 0.0, 0.2, 0.0, 0.0, 0.0)
+WEIGHTS = (1.1, 6.0, 5.0, 0.5, 0.0, 0.2, *(0.0,) * 9)
 
 
 @pytest.fixture
