@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import orjson
 
@@ -17,16 +18,16 @@ _TRUSTED_PCT = 0.5
 """An own tokenizer that is further off than this by experience is not what it is said to be."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Meter:
-    """Counts for one model."""
+    """Counts for one model. What follows from its fields is found out once."""
 
     counter: TokenCounter
     model: str
     """As its server knows it."""
     learned: Learned = UNLEARNED
 
-    @property
+    @cached_property
     def is_own(self) -> bool:
         """Whether the tokenizer is the model's own, and experience does not say otherwise."""
         return self.counter.exact_for(self.model) and self.learned.plain_pct <= (
@@ -37,7 +38,7 @@ class Meter:
         """The facts of a piece of text."""
         return facts_of(text, self.counter.count(text))
 
-    @property
+    @cached_property
     def weighs(self) -> Learned:
         """What counts: of an own tokenizer nothing is corrected."""
         return UNLEARNED if self.is_own else self.learned

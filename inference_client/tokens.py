@@ -99,6 +99,8 @@ def _load(name: str) -> TokenCounter:
     )
 
     def count(text: str) -> int:
+        if len(text) <= _SLICE:
+            return len(encoding.encode_ordinary(text))
         return sum(
             len(encoding.encode_ordinary(text[at : at + _SLICE])) for at in range(0, len(text), _SLICE)
         )

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from app.catalog.selectors import Target
@@ -19,7 +20,7 @@ from inference_client.adapters.kinds import kind_of
 from inference_client.counting import Counted
 from inference_client.errors import InferenceError
 from inference_client.images import picture_tokens, rule_of
-from inference_client.learned import Facts, facts_of
+from inference_client.learned import Facts, Learned, facts_of
 from inference_client.meter import Meter, request_facts
 from inference_client.types import ChatRequest, ImagePart, Message
 
@@ -60,7 +61,12 @@ def texts_forget() -> None:
 
 def meter_of(target: Target) -> Meter:
     """How prompts for this deployment are counted here."""
-    return Meter(tokenizer(target.tokenizer), target.upstream_model, target.learned)
+    return _meter(target.tokenizer, target.upstream_model, target.learned)
+
+
+@lru_cache(256)
+def _meter(name: str, model: str, learned: Learned) -> Meter:
+    return Meter(tokenizer(name), model, learned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,8 @@ def messages_pictures(target: Target, messages: Sequence[Message]) -> int:
         for part in message.content
         if isinstance(part, ImagePart)
     ]
+    if not parts:
+        return 0
     return sum(picture_tokens(part, rule_of(kind_of(target.kind))) for part in parts)
 
 
