@@ -14,7 +14,7 @@ import asyncio
 import io
 import ssl
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import NoReturn
 
 import aiohttp
@@ -112,7 +112,7 @@ class StrictTransport(httpx.AsyncBaseTransport):
         timeout = request.extensions.get("timeout", {})
         return await self._session.request(
             request.method,
-            URL(str(request.url), encoded=True),
+            _socket_url(str(request.url)),
             headers=request.headers,
             data=_body(request.content),
             allow_redirects=False,
@@ -136,6 +136,17 @@ class StrictTransport(httpx.AsyncBaseTransport):
 def _body(content: bytes) -> bytes | io.BytesIO | None:
     # aiohttp writes bytes in one go; a large prompt would hold up every other stream of the loop.
     return io.BytesIO(content) if len(content) > LARGE_BODY_BYTES else content or None
+
+
+@lru_cache(1024)
+def _parsed(url: str) -> httpx.URL:
+    """Parsed once: every call of a deployment goes to one of a few addresses."""
+    return httpx.URL(url)
+
+
+@lru_cache(1024)
+def _socket_url(url: str) -> URL:
+    return URL(url, encoded=True)
 
 
 @cache
@@ -223,7 +234,7 @@ class Transport:
         try:
             request = httpx.Request(
                 method,
-                url,
+                _parsed(url),
                 headers={
                     "user-agent": _USER_AGENT,
                     "accept-encoding": "identity",

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django.db import connection
 
 from app.billing.types import (
@@ -35,7 +36,7 @@ def call(function: str, payload: Mapping[str, Any]) -> Json:
 def call_maybe(function: str, payload: Mapping[str, Any]) -> Json | None:
     """The same for a function that may answer null."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {function}(%s::jsonb)::text", [json.dumps(payload, default=str)])
+        cursor.execute(f"SELECT {function}(%s::jsonb)::text", [_written(payload)])
         answer = cursor.fetchone()[0]
     return None if answer is None else json.loads(answer, parse_float=Decimal)
 
@@ -45,9 +46,17 @@ def call_each(function: str, payloads: Sequence[Mapping[str, Any]]) -> list[Json
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {function}(value)::text FROM jsonb_array_elements(%s::jsonb)",  # noqa: S608 - names are ours
-            [json.dumps(payloads, default=str)],
+            [_written(payloads)],
         )
         return [json.loads(answer, parse_float=Decimal) for (answer,) in cursor.fetchall()]
+
+
+def _written(value: object) -> str:
+    """As JSON. A server's own usage block may hold numbers that orjson has no room for."""
+    try:
+        return orjson.dumps(value, default=str).decode()
+    except TypeError:
+        return json.dumps(value, default=str)
 
 
 def hold_payload(hold: Hold, *, currency: str, allow_unlimited: bool) -> Json:
