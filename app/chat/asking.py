@@ -12,7 +12,7 @@ from app.chat.attaching import attachments_of
 from app.chat.history import NEWEST, branch_of
 from app.chat.precount import DEFAULT_OUTPUT_TOKENS
 from app.chat.prompting import last_question, words_of
-from app.chat.selectors import conversation_get, passages_usual
+from app.chat.selectors import conversation_asked, passages_usual
 from app.chat.types import Ask, Options
 from app.common.cache import remembered
 from app.common.errors import NotAllowed, PartFailed
@@ -29,7 +29,7 @@ CHARACTERS_PER_TOKEN = 5
 
 _cached_targets = remembered(1.0)(targets)
 _cached_named = remembered(1.0)(targets_named)
-_cached_team = remembered(5.0)(team_get)
+_cached_team = remembered(1.0)(team_get)
 _cached_space = remembered(1.0)(documents.space_active)
 
 
@@ -51,9 +51,9 @@ def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
 
     Errors: NotFound naming the item, NotAllowed, PartFailed without a model, Conflict for a file that is not read yet.
     """
-    conversation = conversation_get(caller, conversation_id)
+    conversation = conversation_asked(caller, conversation_id)
     caller.require_spender(conversation.team_id)
-    team = conversation.team
+    team = _cached_team(conversation.team_id)
     chosen = _collections(
         caller, collections if collections is not None else [UUID(c) for c in conversation.collections]
     )

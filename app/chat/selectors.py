@@ -28,6 +28,7 @@ _BYTES_PER_TOKEN, _FENCE_TOKENS = 4, 30
 """What is expected of a search is a guess in any case, so passages are not counted for it."""
 
 
+_NO_CONVERSATION = "There is no such conversation, or it is not yours."
 HIDDEN: dict[str, Any] = {
     "title": "A document you may not read now",
     "page": None,
@@ -45,12 +46,13 @@ HIDDEN: dict[str, Any] = {
 
 def conversations_of(caller: Caller) -> QuerySet[Conversation]:
     """The caller's own conversations, in teams they are in; for a key of a team, those the team's keys made."""
-    teams = [team for team, _ in caller.roles]
     first = Turn.objects.filter(conversation=OuterRef("pk")).order_by("id").values("question")[:1]
-    return (
-        Conversation.objects.filter(owner_id=caller.user_id, team_id__in=teams)
-        .select_related("team")
-        .annotate(first_question=Left(Subquery(first), TITLE_CHARS))
+    return _own(caller).select_related("team").annotate(first_question=Left(Subquery(first), TITLE_CHARS))
+
+
+def _own(caller: Caller) -> QuerySet[Conversation]:
+    return Conversation.objects.filter(
+        owner_id=caller.user_id, team_id__in=[team for team, _ in caller.roles]
     )
 
 
@@ -58,7 +60,15 @@ def conversation_get(caller: Caller, conversation_id: UUID) -> Conversation:
     """Errors: NotFound, also for somebody else's."""
     row = conversations_of(caller).filter(id=conversation_id).first()
     if row is None:
-        raise NotFound("There is no such conversation, or it is not yours.")
+        raise NotFound(_NO_CONVERSATION)
+    return row
+
+
+def conversation_asked(caller: Caller, conversation_id: UUID) -> Conversation:
+    """The same for one more question: the row alone, without what a list shows of it."""
+    row = _own(caller).filter(id=conversation_id).first()
+    if row is None:
+        raise NotFound(_NO_CONVERSATION)
     return row
 
 
@@ -66,7 +76,7 @@ def turns_of(caller: Caller) -> QuerySet[Turn]:
     """Turns of the caller's conversations, and the caller's own without one (`/v1` with documents)."""
     teams = [team for team, _ in caller.roles]
     without = Q(conversation=None, asked_by_id=caller.user_id, team_id__in=teams)
-    return Turn.objects.filter(Q(conversation__in=conversations_of(caller).values("pk")) | without)
+    return Turn.objects.filter(Q(conversation__in=_own(caller).values("pk")) | without)
 
 
 def turn_get(caller: Caller, turn_id: UUID) -> Turn:

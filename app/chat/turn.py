@@ -35,7 +35,7 @@ from app.gate.routing import fallback_notice
 from app.gate.services import Admission, reserve
 from app.gate.types import CallPlan
 from inference_client.errors import InferenceError
-from inference_client.types import Message, ReasoningDelta, TextDelta, ToolCallDelta
+from inference_client.types import Event, Message, ReasoningDelta, TextDelta, ToolCallDelta
 from retrieval.errors import RetrievalError
 from retrieval.quotes import quote_sentences
 from retrieval.search import search
@@ -184,24 +184,29 @@ class Turn:
         """Stream the answer into the log."""
         self._phase(queued=False)
         admission.in_line = lambda queued: self._phase(queued=queued)
-        self.run.input_tokens = self.estimate.total_expected if self.estimate else None
-        async with aclosing(admission.infer(messages, **self.ask.options.as_request())) as events:
-            async for event in events:
+        async with aclosing(admission.infer(messages, **self.ask.options.as_request())) as batches:
+            async for batch in batches:
                 if self.clock.first_token_at is None:
                     self.clock.first_token()
                     if admission.target.public_name != self.ask.model:
                         self.log.emit("notice", fallback_notice(self.ask.model, admission.target.public_name))
                     self.log.emit("status", {"phase": "generating"})
-                match event:
-                    case TextDelta(text=text):
-                        self.log.delta("text", text)
-                    case ReasoningDelta(text=text):
-                        self.log.delta("reasoning", text)
-                    case ToolCallDelta():
-                        self.log.emit("delta", {"tool": showing.tool_piece(event)})
+                for event in batch:
+                    self._heard(event)
+
+    def _heard(self, event: Event) -> None:
+        match event:
+            case TextDelta(text=text):
+                self.log.delta("text", text)
+            case ReasoningDelta(text=text):
+                self.log.delta("reasoning", text)
+            case ToolCallDelta():
+                self.log.emit("delta", {"tool": showing.tool_piece(event)})
 
     def _phase(self, *, queued: bool) -> None:
         """Say what is waited for: our line, or the model."""
+        # From here on the pulse writes down that a call was sent, which is owed should this process die.
+        self.run.input_tokens = None if queued or self.estimate is None else self.estimate.total_expected
         self.log.emit("status", {"phase": "queued" if queued else "waiting"})
 
     async def speak_without_model(self, exc: Exception) -> None:

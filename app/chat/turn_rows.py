@@ -54,6 +54,10 @@ def turn_open(ask: Ask, estimate: Estimate, plan: CallPlan) -> Held:
         if not Turn.objects.filter(id=ask.turn_id).exists():
             billing.reservation_release(reservation_id=plan.reservation_id)
             raise NotFound("This conversation was deleted; your question was not sent.") from exc
+    except (OperationalError, InterfaceError):
+        # Tried once more on a new connection, with this hold: one that was released would stay so. If that fails too,
+        # `reserve` ends it.
+        raise
     except DatabaseError:
         billing.reservation_release(reservation_id=plan.reservation_id)
         raise
@@ -118,31 +122,48 @@ def turn_close(row: ClosedTurn) -> None:
         log.exception("The database refused to store a finished turn.")
 
 
+_CLOSE = """
+UPDATE chat_turn SET answer = %(answer)s, reasoning = %(reasoning)s, state = %(state)s,
+  finish_reason = %(finish_reason)s, error = %(error)s::jsonb, quotes = %(quotes)s::jsonb,
+  notices = %(notices)s::jsonb, usage = %(usage)s::jsonb, timing = %(timing)s::jsonb,
+  deployment_id = %(deployment)s, model = %(model)s, ended_at = %(ended_at)s
+WHERE id = %(id)s
+"""
+
+
 def _turn_close(row: ClosedTurn) -> None:
+    if not row.passages:
+        _turn_update(row)
+        return
+    with transaction.atomic():
+        # No row: the conversation was deleted while the model wrote. The ledger has the call.
+        if _turn_update(row):
+            SentPassage.objects.bulk_create(_sent(row), ignore_conflicts=True)
+
+
+def _turn_update(row: ClosedTurn) -> int:
+    """How many rows there were to change."""
     error = row.ending.error
-    changed: dict[str, Any] = {
+    failure = error and {"code": error.code, "message": error.message, "retryable": error.retryable}
+    values: dict[str, Any] = {
+        "id": row.turn_id,
         "answer": row.answer,
         "reasoning": row.reasoning,
         "state": row.ending.state,
         "finish_reason": row.ending.finish_reason,
-        "error": {"code": error.code, "message": error.message, "retryable": error.retryable}
-        if error
-        else None,
-        "quotes": row.quotes,
-        "notices": row.notices,
-        "usage": dict(row.usage),
-        "timing": dict(row.timing),
-        "deployment_id": row.deployment_id,
+        "error": json.dumps(failure) if failure else None,
+        "quotes": json.dumps(row.quotes),
+        "notices": json.dumps(row.notices),
+        "usage": json.dumps(dict(row.usage)),
+        "timing": json.dumps(dict(row.timing)),
+        "deployment": row.deployment_id,
         "model": row.model,
         "ended_at": now(),
     }
-    if not row.passages:
-        Turn.objects.filter(id=row.turn_id).update(**changed)
-        return
-    with transaction.atomic():
-        # No row: the conversation was deleted while the model wrote. The ledger has the call.
-        if Turn.objects.filter(id=row.turn_id).update(**changed):
-            SentPassage.objects.bulk_create(_sent(row), ignore_conflicts=True)
+    with connection.cursor() as cursor:
+        cursor.execute(_CLOSE, values)
+        count: int = cursor.rowcount
+    return count
 
 
 def _sent(row: ClosedTurn) -> list[SentPassage]:

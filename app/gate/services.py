@@ -70,9 +70,9 @@ class Admission:
         self._waited_s = 0.0
         self._queued_s = 0.0
 
-    async def infer(self, messages: Sequence[Message], **options: Any) -> AsyncGenerator[Event, None]:
-        """Events of the answer. While nothing has come, the next deployment is tried after a failure, and in the end
-        what certainly cost nothing is sent again.
+    async def infer(self, messages: Sequence[Message], **options: Any) -> AsyncGenerator[list[Event], None]:
+        """The answer, in batches of events as they came. While nothing has come, the next deployment is tried after a
+        failure, and in the end what certainly cost nothing is sent again.
 
         Errors: InferenceError of the last deployment tried; ServerResting when all are left alone; Busy when the line
         is too long.
@@ -87,11 +87,11 @@ class Admission:
                 try:
                     async with (
                         admitted(target, self),
-                        aclosing(self._call(target, messages, options)) as events,
+                        aclosing(self._call(target, messages, options)) as batches,
                     ):
-                        async for event in events:
+                        async for batch in batches:
                             began = True
-                            yield event
+                            yield batch
                     return
                 except ServerResting:
                     continue
@@ -109,7 +109,7 @@ class Admission:
 
     async def _call(
         self, target: Target, messages: Sequence[Message], options: dict[str, Any]
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[list[Event], None]:
         """One upstream call; exactly one attempt is noted, also when the reader leaves or is cancelled."""
         request = ChatRequest(
             model=target.upstream_model,
@@ -124,11 +124,10 @@ class Admission:
         trace_towards(target)
         try:
             async with call:
-                # What one read of the socket brought comes as one batch: no await between its events.
+                # What one read of the socket brought: a fast server's tokens cost no step of the loop each.
                 while batch := await call.batch():
-                    for event in batch:
-                        received.append(_payload(event))
-                        yield event
+                    received += map(_payload, batch)
+                    yield batch
         except InferenceError as exc:
             health.failed(target, exc)
             raise
@@ -222,7 +221,7 @@ async def reserve(
     try:
         held = await finished(run_db(opening or partial(reservation_open, plan)))
         return Admission(plan, held, ticket)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, PartFailed):
         # Nobody is left to end what was held meanwhile.
         with suppress(PartFailed):
             await finished(run_db(_unheld, plan))

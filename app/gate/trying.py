@@ -45,8 +45,8 @@ async def target_try(target: Target) -> Tried:
         async with lone_client():
             admission = await reserve(plan)
             try:
-                async with aclosing(admission.infer(_PROMPT)) as events:
-                    async for _ in events:
+                async with aclosing(admission.infer(_PROMPT)) as batches:
+                    async for _ in batches:
                         pass
             finally:
                 settled = await patiently(admission.end)

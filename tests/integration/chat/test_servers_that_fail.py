@@ -1,7 +1,7 @@
 """A server that fails is left alone for a while, others answer in its place, and what cost nothing is sent again."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -68,8 +68,8 @@ async def asked(payer: Payer, *deployments: Target) -> tuple[str, Admission, Exc
     )
     text, failure = "", None
     try:
-        async for event in admission.infer(HELLO):
-            text += event.text if isinstance(event, TextDelta) else ""
+        async for batch in admission.infer(HELLO):
+            text += "".join(event.text for event in batch if isinstance(event, TextDelta))
     except (InferenceError, AppError) as exc:
         failure = exc
     finally:
@@ -245,9 +245,20 @@ def test_who_waits_in_line_is_told_so_and_when_it_is_over(
         await until(lambda: outstanding(target.deployment_id) > 0)
         turn = replace(ask, targets=(target,))
         run = Runs().start(turn.turn_id, lambda run: take_turn(turn, run), replayable=False)
+        seen: list[int | None] = []
+        emit = run.log.emit
+
+        def noted(name: str, data: Mapping[str, Any]) -> None:
+            if name == "status":
+                seen.append(run.input_tokens)
+            emit(name, data)
+
+        run.log.emit = noted  # type: ignore[method-assign]
         assert run.task is not None
         await asyncio.gather(first, run.task)
         await redis_close()
+        sent = [count is not None for count in seen]
+        assert sent == [True, False, True, True], "a call that waits in line was not sent"
         return [event.data["phase"] for event in run.log.events if event.name == "status"]
 
     slow = replace(said("ok"), wait_s=0.5)

@@ -134,6 +134,24 @@ def test_a_turn_that_cannot_be_stored_gives_its_hold_back(
     assert (taken.run.failure.code, taken.run.failure.status) == ("database_unavailable", 503)
 
 
+def test_a_turn_whose_connection_breaks_as_it_is_stored_keeps_its_hold_for_the_second_try(
+    gather: Gather, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, tries = turn_rows._turn_insert, []
+
+    def flaky(*values: Any) -> None:
+        tries.append(Reservation.objects.get().state)
+        if len(tries) == 1:
+            raise OperationalError("the connection was closed")
+        real(*values)
+
+    monkeypatch.setattr(turn_rows, "_turn_insert", flaky)
+    taken = answered(gather("Say"), said("ab"))
+    assert tries == ["held", "held"]
+    assert (Reservation.objects.get().state, taken.run.failure) == ("settled", None)
+    assert Turn.objects.get().answer == "ab"
+
+
 def test_a_row_that_cannot_be_closed_still_ends_the_stream(
     gather: Gather, monkeypatch: pytest.MonkeyPatch
 ) -> None:
