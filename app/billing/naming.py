@@ -24,7 +24,15 @@ def ids_of(subject: str) -> dict[str, Any]:
     """The ids that `subjects.subject_of` made a subject from; those that are `*` or absent are left out."""
     head, *parts = subject.split(":")
     team, account = ("team_id",), ("account_id",)
-    names = {"t": team, "c": team, "a": team + account, "p": account, "k": ("key_id",)}
+    names = {
+        "t": team,
+        "c": team,
+        "a": team + account,
+        "p": account,
+        "k": ("key_id",),
+        "op": account,
+        "ot": team,
+    }
     named = zip(names.get(head, ()), parts, strict=True)
     return {name: UUID(part) for name, part in named if part != "*"}
 
@@ -42,14 +50,15 @@ def covers_of(subject: str) -> Covers:
     match subject.partition(":")[0]:
         case "t":
             return Covers(f"of team {_team(ids)}", _STAFF if alone else "An owner of the team")
-        case "c":
-            return Covers(f"of the prepaid credit of team {_team(ids)}", _STAFF)
+        case "c" | "ot" as head:
+            what = "the prepaid credit of" if head == "c" else "all keys together of"
+            return Covers(f"of {what} team {_team(ids)}", _STAFF)
         case "a":
             return Covers(
                 f"for you in team {_team(ids)}", _STAFF if alone else "An admin or owner of the team"
             )
-        case "p":
-            return Covers("for you", _STAFF)
+        case "p" | "op" as head:
+            return Covers("for you" if head == "p" else "of your keys together", _STAFF)
         case "k":
             found = ApiKey.objects.filter(pk=ids["key_id"]).first()
             name = f"“{found.name}” ({found.prefix}…)" if found else "that was used"

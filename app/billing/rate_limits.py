@@ -36,7 +36,11 @@ def rate_limit_set(  # noqa: PLR0913 - one keyword for each column
 
 
 def rate_rules(payer: Payer) -> tuple[RateRule, ...]:
-    """The rate limits on a payer's way, the narrowest first; an own row replaces the default of its scope."""
+    """The rate limits on a payer's way, the narrowest first; an own row replaces the default of its scope.
+
+    The default of keys is counted over all keys of one person, or of one team, that have no own row: more keys are
+    not more room.
+    """
     levels = (
         ("key", f"k:{payer.key_id}", "k:*", payer.key_id),
         ("person", f"p:{payer.account_id}", "p:*", payer.account_id),
@@ -47,13 +51,15 @@ def rate_rules(payer: Payer) -> tuple[RateRule, ...]:
     rows = {
         row.subject: row for row in RateLimit.objects.filter(subject__in=[s for pair in asked for s in pair])
     }
+    owner = f"op:{payer.account_id}" if payer.account_id else f"ot:{payer.team_id}"
     rules = []
     for own, default in asked:
         row = rows.get(own) or rows.get(default)
+        subject = owner if own.startswith("k:") and own not in rows else own
         if row is not None:
-            rules.append(RateRule(own, row.requests, row.tokens, row.streams))
+            rules.append(RateRule(subject, row.requests, row.tokens, row.streams))
         elif own.startswith("k:"):
             rules.append(
-                RateRule(own, settings.RATE_KEY_REQUESTS or None, settings.RATE_KEY_TOKENS or None, None)
+                RateRule(subject, settings.RATE_KEY_REQUESTS or None, settings.RATE_KEY_TOKENS or None, None)
             )
     return tuple(r for r in rules if (r.requests, r.tokens, r.streams) != (None, None, None))

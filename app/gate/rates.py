@@ -154,7 +154,7 @@ _KINDS: Mapping[int, tuple[str, str]] = {
     2: ("tokens", "tokens a minute"),
     3: ("streams", "answers at once"),
 }
-_SCOPES = {"k": "key", "p": "person", "t": "team", "i": "installation"}
+_SCOPES = {"k": "key", "o": "key", "p": "person", "t": "team", "i": "installation"}
 
 
 def forget() -> None:

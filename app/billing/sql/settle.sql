@@ -340,7 +340,8 @@ $$;
 
 
 -- Ends the holds of processes that died. What was seen of an answer is billed as an estimate; the rest is given back.
--- A hold that another reserve expired meanwhile is still owed what was seen.
+-- A hold that another reserve expired meanwhile is still owed what was seen. A call that was sent and not seen to write
+-- is on record too, as our cost and nobody's price, like one that a person stopped before its first token.
 CREATE OR REPLACE FUNCTION billing_sweep(p_limit integer) RETURNS uuid[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -349,17 +350,24 @@ DECLARE
 BEGIN
   FOR r IN
     SELECT id, held_input_tokens, seen_input_tokens, seen_output_tokens FROM billing_reservation
-    WHERE (state = 'held' AND expires_at < clock_timestamp() AND seen_output_tokens > 0)
-      OR (state = 'expired' AND settled_at IS NULL AND seen_output_tokens > 0)
+    WHERE (state = 'held' AND expires_at < clock_timestamp() OR state = 'expired' AND settled_at IS NULL)
+      AND (seen_input_tokens > 0 OR seen_output_tokens > 0)
     ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
   LOOP
-    PERFORM billing_settle(jsonb_build_object('reservation_id', r.id, 'by', 'sweeper', 'state', 'settled', 'attempts',
+    IF r.seen_output_tokens = 0 THEN
+      -- Expired rather than released: should its truth come after all, it is a turn that was admitted.
+      UPDATE billing_reservation SET state = 'expired', ended_at = clock_timestamp() WHERE id = r.id AND state = 'held';
+      UPDATE billing_reservationline SET state = 1 WHERE reservation_id = r.id AND state = 0;
+    END IF;
+    PERFORM billing_settle(jsonb_build_object('reservation_id', r.id, 'by', 'sweeper',
+      'state', CASE WHEN r.seen_output_tokens > 0 THEN 'settled' END, 'attempts',
       jsonb_build_array(jsonb_build_object(
-        'number', 0, 'outcome', 'failed', 'billed', true, 'source', 'local', 'estimated', true,
+        'number', 0, 'outcome', 'failed', 'billed', r.seen_output_tokens > 0, 'source', 'local', 'estimated', true,
         'estimate_reason', 'sweeper', 'error', 'process_died', 'requested_model', '', 'served_model', '',
         'upstream_id', '', 'finish_reason', '', 'finish_raw', '', 'tokenizer', '', 'flags', '[]'::jsonb,
-        'quantities', jsonb_build_object(
-          'input', coalesce(nullif(r.seen_input_tokens, 0), r.held_input_tokens), 'output', r.seen_output_tokens)))));
+        'quantities', jsonb_strip_nulls(jsonb_build_object(
+          'input', coalesce(nullif(r.seen_input_tokens, 0), r.held_input_tokens),
+          'output', nullif(r.seen_output_tokens, 0)))))));
     v_ids := v_ids || r.id;
   END LOOP;
   RETURN v_ids || coalesce(billing_expire(NULL, p_limit), '{}');

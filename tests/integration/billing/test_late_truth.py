@@ -120,6 +120,30 @@ def test_a_dead_process_is_billed_for_what_it_had_seen(roomy: UUID, hold: MakeHo
     assert not reservation_heartbeat(reservation_id=item.reservation_id)
 
 
+def test_a_call_that_was_sent_and_not_seen_to_write_is_on_record_and_nobodys_price(
+    roomy: UUID, payer: Payer, hold: MakeHold, spent: Spent
+) -> None:
+    budget_set(scope="team", unit="requests", limit=1, period="month", team_id=payer.team_id)
+    item = hold()
+    reservation_hold(hold=item)
+    assert reservation_heartbeat(reservation_id=item.reservation_id, input_tokens=800, output_tokens=0)
+    expire(item)
+
+    assert reservations_sweep() == [item.reservation_id]
+    assert reservations_sweep() == []
+
+    attempt = UsageAttempt.objects.get()
+    assert (attempt.input_tokens, attempt.output_tokens, attempt.billed) == (800, 0, False)
+    assert (attempt.outcome, attempt.estimate_reason) == ("failed", "sweeper")
+    assert (spent("installation"), spent("team", "requests")) == ((D(0), D(0)), (0, 0))
+    assert ledger_verify().differences == ()
+
+    settled = reservation_settle(reservation_id=item.reservation_id, attempts=[used(900, 300)])
+    assert (settled.price, settled.late) == (D("0.0015"), True)
+    assert spent("team", "requests") == (1, 0)
+    assert ledger_verify().differences == ()
+
+
 def test_the_truth_replaces_the_sweepers_estimate(
     roomy: UUID, payer: Payer, hold: MakeHold, spent: Spent
 ) -> None:

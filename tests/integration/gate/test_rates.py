@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -255,13 +256,27 @@ def test_without_valkey_calls_go_through_and_nobody_waits_twice(
     assert run(back) == [True, False]
 
 
+def test_more_keys_are_not_more_room(payer: Payer, settings: Settings) -> None:
+    settings.RATE_KEY_REQUESTS = 2
+    others = [replace(payer, key_id=uuid7()) for _ in range(2)]
+    limit(others[1], requests=1)
+
+    async def story() -> list[Ticket | TooFast | None]:
+        return [await tried(each) for each in (payer, others[0], payer, others[1])]
+
+    found = run(story)
+    assert [isinstance(each, Ticket) for each in found] == [True, True, False, True]
+    assert isinstance(found[2], TooFast)
+    assert "of your keys together" in found[2].message
+
+
 def test_an_own_rule_replaces_the_default_of_its_scope_alone(payer: Payer, settings: Settings) -> None:
     rate_limit_set(scope="person", requests=10, tokens=None, streams=None)
     rate_limit_set(scope="team", requests=50, tokens=None, streams=None)
     rate_limit_set(scope="team", team_id=payer.team_id, requests=70, tokens=9, streams=None, set_by="user:x")
     settings.RATE_KEY_REQUESTS = 600
     assert rate_rules(payer) == (
-        RateRule(f"k:{payer.key_id}", 600, None, None),
+        RateRule(f"op:{payer.account_id}", 600, None, None),
         RateRule(f"p:{payer.account_id}", 10, None, None),
         RateRule(f"t:{payer.team_id}", 70, 9, None),
     )
@@ -269,6 +284,9 @@ def test_an_own_rule_replaces_the_default_of_its_scope_alone(payer: Payer, setti
     assert rate_rules(payer)[0].requests == 1
     rate_limit_set(scope="key", key_id=payer.key_id, requests=None, tokens=None, streams=None)
     assert [r.subject[0] for r in rate_rules(payer)] == ["p", "t"]
+    assert rate_rules(Payer(team_id=payer.team_id, key_id=uuid7()))[0] == RateRule(
+        f"ot:{payer.team_id}", 1, None, None
+    )
     assert str(RateLimit.objects.get(subject="p:*")) == "p:*: 10 requests, None tokens a minute, None at once"
 
 
