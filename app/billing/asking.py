@@ -29,21 +29,26 @@ LIMIT_REQUESTS_SHOWN = 200
 def more_ask(
     *, caller: Caller, limit_id: UUID, team: UUID | None = None, amount: Decimal | None = None, note: str = ""
 ) -> Asked:
-    """Ask for more, and tell who can give it. Errors: NotFound, InvalidInput."""
+    """Ask for more, and tell who can give it, once a request. Errors: NotFound, InvalidInput."""
     payer = Payer(team_id=team_of(caller, team).id, account_id=caller.account_id, key_id=caller.key_id)
-    request = limit_request_create(window_id=limit_id, payer=payer, amount=amount, note=note)
-    person = user_of(caller)
+    request, is_new = limit_request_create(window_id=limit_id, payer=payer, amount=amount, note=note)
+    if is_new:
+        _tell_deciders(caller, request)
+    return request
+
+
+def _tell_deciders(caller: Caller, request: Asked) -> None:
+    person, amount = user_of(caller), request.amount
     who = f"{person} ({person.email})" if person else "A key of a team"
     window = request.window
     more = amount_words(amount, window.unit, settings.CURRENCY) if amount is not None else "more"
     text = (
         f"{who} asks for {more} in the {window.budget.period} limit of {whom(window.subject)}.\n"
-        f"{note}\n\nDecide at {settings.PUBLIC_URL}/dashboard/limits/ . A raise ends with the period.\n"
+        f"{request.note}\n\nDecide at {settings.PUBLIC_URL}/dashboard/limits/ . A raise ends with the period.\n"
     )
     transaction.on_commit(
         lambda: mail(deciders_of(window.subject), subject="Somebody asks for more", text=text)
     )
-    return request
 
 
 def requests_of(caller: Caller) -> list[Asked]:

@@ -24,8 +24,9 @@ Asked: TypeAlias = LimitRequest
 
 def limit_request_create(
     *, window_id: UUID, payer: Payer, amount: Decimal | None = None, note: str = ""
-) -> LimitRequest:
-    """Ask for more in a window on the payer's way. Asking again while it is open changes what was asked.
+) -> tuple[LimitRequest, bool]:
+    """Ask for more in a window on the payer's way: (the request, whether it is new). Asking again while it is open
+    changes what was asked.
 
     Errors: NotFound for a window that is over or covers somebody else; InvalidInput for an amount that is none.
     """
@@ -36,11 +37,11 @@ def limit_request_create(
     asked: dict[str, Any] = {"amount": amount, "note": note[:500], "team_id": payer.team_id}
     try:
         with transaction.atomic():
-            return LimitRequest.objects.update_or_create(**asker, state=State.OPEN, defaults=asked)[0]
+            return LimitRequest.objects.update_or_create(**asker, state=State.OPEN, defaults=asked)
     except IntegrityError:
         # Two at once: the other one has written it.
         LimitRequest.objects.filter(**asker, state=State.OPEN).update(**asked)
-        return LimitRequest.objects.get(**asker, state=State.OPEN)
+        return LimitRequest.objects.get(**asker, state=State.OPEN), False
 
 
 def limit_requests() -> QuerySet[LimitRequest]:

@@ -128,6 +128,13 @@ def limits_remaining(
         return [limit_from(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
 
 
+def price_currencies() -> list[str]:
+    """The currencies that user prices in force, or to come, are in; more than `CURRENCY` when that was changed."""
+    in_force = Q(effective_to=None) | Q(effective_to__gt=now())
+    rows = PriceVersion.objects.filter(in_force, side="price").values_list("currency", flat=True)
+    return sorted(set(rows.order_by("currency").distinct()))
+
+
 def price_current(
     price_key: str,
     *,

@@ -11,6 +11,8 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
@@ -53,6 +55,13 @@ class LimitsView(LoginRequiredMixin, TemplateView):
 
     template_name = "dashboard/limits.html"
     problem: Problem | None = None
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """The page, or why there is none for somebody without a team."""
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        except NotAllowed as exc:
+            return render(request, "dashboard/no_team.html", {"sentence": exc.message}, status=exc.status)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         caller = caller_by_user(cast(User, self.request.user))

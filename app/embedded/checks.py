@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from kombu.exceptions import OperationalError as BrokerError
 
+from app.billing.selectors import price_currencies
 from app.common.redis_door import Unavailable, sync_redis
 from inference_client.tokens import TokenizerFileError, counter
 
@@ -133,6 +134,18 @@ def documents() -> Check:
             "ORIGINALS_DIR.",
         )
     return passed("documents", f"{rows} in the database, originals in {originals}.")
+
+
+def currency() -> Check:
+    """Whether prices are in the installation's currency."""
+    others = [code for code in price_currencies() if code != settings.CURRENCY]
+    if others:
+        return failed(
+            "currency",
+            f"CURRENCY is {settings.CURRENCY}, but prices in force are in {', '.join(others)}: their numbers would be "
+            f"booked as {settings.CURRENCY}. Set CURRENCY back, or set those prices anew before the next call.",
+        )
+    return passed("currency", f"All prices are in {settings.CURRENCY}.")
 
 
 def broker() -> Check:

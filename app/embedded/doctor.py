@@ -15,6 +15,7 @@ _ON_DATABASE: tuple[tuple[str, Single], ...] = (
 )
 _ON_SCHEMA: tuple[tuple[str, Single], ...] = (
     ("documents", checks.documents),
+    ("currency", checks.currency),
     ("embedder", checks_models.embedder),
 )
 

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from app.accounts.models import Membership, User
 from app.billing.budgets import budget_set
 from app.billing.models import Budget, LimitRequest
 from app.billing.pausing import spending_paused_since
@@ -48,6 +49,15 @@ def test_it_says_what_remains_and_needs_a_person(client, user, team, used):
     assert "<script>" not in text
     assert " style=" not in text
     assert "Pause everything" not in text
+
+
+def test_somebody_without_a_team_is_told_so(client, user, team):
+    Membership.objects.all().delete()
+    User.objects.update(default_team_id=None)
+    client.force_login(user)
+    for answer in (client.get(URL), client.post(f"{URL}ask/", {"limit_id": uuid7()})):
+        assert answer.status_code == 403
+        assert "You are in no team yet" in answer.content.decode()
 
 
 def test_a_member_asks_and_the_owner_decides_with_a_word(client, user, team, used):

@@ -87,11 +87,13 @@ class LimitRequestsView(APIView):
         operation_id="limit_requests_create",
         request=Input,
         parameters=[PARAMETER],
-        responses={201: LimitRequestOutput, **refusals(400, 404, 422)},
+        responses={201: LimitRequestOutput, **refusals(400, 403, 404, 422)},
     )
     @idempotent()
     def post(self, request: Request) -> Response:
-        row = more_ask(caller=caller_of(request), **body(self.Input, request))
+        caller = caller_of(request)
+        caller.require_scope("write")
+        row = more_ask(caller=caller, **body(self.Input, request))
         return Response(_shown(request, row), status=201)
 
 

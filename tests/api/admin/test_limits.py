@@ -53,7 +53,7 @@ def test_requests_are_granted_as_asked_or_declined(
     window = BudgetWindow.objects.filter(subject="i")[0]
     budget_set(scope="installation", unit="money", limit=100, period="month")
     payer = Payer(team_id=team.id, account_id=user.account_id)
-    request = limit_request_create(window_id=window.id, payer=payer, amount=amount)
+    request = limit_request_create(window_id=window.id, payer=payer, amount=amount)[0]
     listed = browser.get(page(LimitRequest)).content.decode()
     assert "the installation" in listed
     done = browser.post(

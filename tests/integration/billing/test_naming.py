@@ -48,7 +48,7 @@ def window(team: Team) -> BudgetWindow:
 def test_asking_at_once_is_one_request(window: BudgetWindow, team: Team) -> None:
     def ask(_: int) -> object:
         try:
-            return limit_request_create(window_id=window.id, payer=Payer(team_id=team.id)).id
+            return limit_request_create(window_id=window.id, payer=Payer(team_id=team.id))[0].id
         finally:
             connection.close()
 
@@ -58,7 +58,7 @@ def test_asking_at_once_is_one_request(window: BudgetWindow, team: Team) -> None
 
 def test_prepaid_credit_is_not_raised_but_granted(window: BudgetWindow, team: Team) -> None:
     BudgetWindow.objects.filter(id=window.id).update(subject=f"c:{team.id}")
-    request = limit_request_create(window_id=window.id, payer=Payer(team_id=team.id))
+    request = limit_request_create(window_id=window.id, payer=Payer(team_id=team.id))[0]
     with pytest.raises(Conflict, match="grows by a grant alone"):
         limit_request_grant(request=request, amount=Decimal(1), decided_by="user:x")
     assert LimitRequest.objects.get().state == "open"

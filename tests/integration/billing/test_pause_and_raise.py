@@ -84,7 +84,7 @@ def full(roomy: UUID, payer: Payer, hold: MakeHold) -> UUID:
 def test_a_granted_raise_admits_at_once_and_ends_with_its_window(
     full: UUID, payer: Payer, hold: MakeHold
 ) -> None:
-    request = limit_request_create(window_id=full, payer=payer, amount=D(1), note="a deadline")
+    request = limit_request_create(window_id=full, payer=payer, amount=D(1), note="a deadline")[0]
     granted = limit_request_grant(request=request, amount=None, decided_by=STAFF)
     assert (granted.state, granted.granted, granted.decided_by) == ("granted", D(1), STAFF)
 
@@ -104,7 +104,7 @@ def test_a_limit_changed_in_mid_window_keeps_what_was_spent_and_what_was_added(
     full: UUID, payer: Payer, hold: MakeHold
 ) -> None:
     limit_request_grant(
-        request=limit_request_create(window_id=full, payer=payer), amount=D(2), decided_by=STAFF
+        request=limit_request_create(window_id=full, payer=payer)[0], amount=D(2), decided_by=STAFF
     )
     budget_set(scope="team", unit="requests", limit=5, period="day", team_id=payer.team_id)
     state = limit_of(payer, "team", "requests")
@@ -114,15 +114,15 @@ def test_a_limit_changed_in_mid_window_keeps_what_was_spent_and_what_was_added(
 
 
 def test_asking_again_changes_what_was_asked(full: UUID, payer: Payer) -> None:
-    first = limit_request_create(window_id=full, payer=payer, amount=D(1))
-    second = limit_request_create(window_id=full, payer=payer, amount=D(3), note="more")
+    first = limit_request_create(window_id=full, payer=payer, amount=D(1))[0]
+    second = limit_request_create(window_id=full, payer=payer, amount=D(3), note="more")[0]
     assert first.id == second.id
     assert (second.amount, second.note, str(second)) == (D(3), "more", f"3 for {full}: open")
-    other = limit_request_create(window_id=full, payer=Payer(team_id=payer.team_id))
+    other = limit_request_create(window_id=full, payer=Payer(team_id=payer.team_id))[0]
     assert other.id != first.id
     declined = limit_request_decline(request=second, decided_by=STAFF)
     assert (declined.state, declined.granted) == ("declined", None)
-    assert limit_request_create(window_id=full, payer=payer).id != first.id
+    assert limit_request_create(window_id=full, payer=payer)[0].id != first.id
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def test_only_who_stands_under_a_limit_asks_for_a_sensible_amount(
 ) -> None:
     who = Payer(team_id=changes.pop("team_id", payer.team_id))
     with pytest.raises(error):
-        limit_request_create(window_id=full, payer=who, **changes)
+        limit_request_create(window_id=full, payer=who, **changes)[0]
 
 
 def test_what_was_decided_or_is_over_is_not_decided_again(full: UUID, payer: Payer) -> None:
-    request = limit_request_create(window_id=full, payer=payer)
+    request = limit_request_create(window_id=full, payer=payer)[0]
     with pytest.raises(InvalidInput, match="how much"):
         limit_request_grant(request=request, amount=None, decided_by=STAFF)
     with pytest.raises(Conflict, match="beyond all counting"):
@@ -151,7 +151,7 @@ def test_what_was_decided_or_is_over_is_not_decided_again(full: UUID, payer: Pay
     with pytest.raises(Conflict, match="is over"):
         limit_request_grant(request=request, amount=D(1), decided_by=STAFF)
     with pytest.raises(NotFound):
-        limit_request_create(window_id=full, payer=payer)
+        limit_request_create(window_id=full, payer=payer)[0]
     LimitRequest.objects.update(state="declined")
     with pytest.raises(Conflict, match="declined already"):
         limit_request_decline(request=request, decided_by=STAFF)
@@ -170,7 +170,7 @@ def test_a_stored_unit_has_no_period_and_no_model(payer: Payer, hold: MakeHold, 
 def test_two_grants_at_once_stay_below_what_an_administrator_gave(full: UUID, payer: Payer) -> None:
     """Each reads the limit before the other has raised it."""
     others = [replace(payer, account_id=uuid7()) for _ in range(2)]
-    asked = [limit_request_create(window_id=full, payer=other, amount=D(3)) for other in others]
+    asked = [limit_request_create(window_id=full, payer=other, amount=D(3))[0] for other in others]
     read, waiting = Event(), Event()
 
     def second() -> object:

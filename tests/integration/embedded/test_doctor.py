@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from app.billing.services import price_set
+from app.billing.types import Rate
 from app.catalog.selectors import Target
 from app.catalog.services import backend_put, deployment_put
 from app.common import redis_door
@@ -69,6 +71,18 @@ def test_originals_beside_an_empty_database_are_noticed(settings: Settings, tmp_
     assert checks.documents().state == "ok"
     (tmp_path / "ab").write_text("a document")
     assert "another or an empty database" in failure(checks.documents())
+
+
+@pytest.mark.django_db
+def test_prices_in_another_currency_than_the_installations_are_noticed(settings: Settings) -> None:
+    price_set(price_key="m", rates=[Rate(component="input", price=Decimal(1))], approved_by="tests")
+    assert checks.currency().state == "ok"
+    settings.CURRENCY = "USD"
+    assert "prices in force are in EUR" in failure(checks.currency())
+    price_set(
+        price_key="m", rates=[Rate(component="input", price=Decimal(1))], approved_by="tests", currency="USD"
+    )
+    assert checks.currency().state == "ok"
 
 
 def test_the_broker_answers() -> None:
@@ -174,14 +188,22 @@ def test_what_depends_on_a_dead_database_is_skipped() -> None:
     parts = connection.settings_dict
     before, parts["PORT"] = parts["PORT"], "9"
     try:
-        # The seven checks that ask the database come first.
-        found = {check.name: check for check in islice(doctor(Celery("tests"), production=False), 7)}
+        # The eight checks that ask the database come first.
+        found = {check.name: check for check in islice(doctor(Celery("tests"), production=False), 8)}
     finally:
         parts["PORT"] = before
         connection.close()
     assert "correct DATABASE_URL" in failure(found["database"])
     skipped = {name for name, check in found.items() if check.state == "skipped"}
-    assert skipped == {"pgvector", "migrations", "database role", "documents", "embedder", "chat server"}
+    assert skipped == {
+        "pgvector",
+        "migrations",
+        "database role",
+        "documents",
+        "currency",
+        "embedder",
+        "chat server",
+    }
 
 
 @pytest.mark.django_db(transaction=True)
