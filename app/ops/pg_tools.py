@@ -1,7 +1,6 @@
 """PostgreSQL's own programs: found, and run with a password that no process list shows."""
 
 import importlib.util
-import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from django.conf import settings
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from app.common.errors import PartFailed
+from app.settings import env
 
 
 def program(name: str) -> str:
@@ -56,4 +56,4 @@ def pg_run(name: str, *arguments: str, url: str) -> None:
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:
     # What libpq reads from the environment would lead elsewhere than the settings say.
-    return {k: v for k, v in os.environ.items() if not k.startswith("PG")} | dict(more)
+    return {k: v for k, v in env.PROCESS.items() if not k.startswith("PG")} | dict(more)
