@@ -152,3 +152,33 @@ class TurnTiming(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} {self.total_ms:.0f} ms"
+
+
+class RetentionRule(BaseModel):
+    """How long conversations are kept: of a team, or of every team without a rule of its own."""
+
+    class Keep(models.TextChoices):
+        KEEP = "keep", "keep"
+        DAYS = "days", "for so many days"
+        NOT_STORED = "not_stored", "not stored"
+
+    team = models.ForeignKey(Team, null=True, blank=True, on_delete=models.CASCADE, related_name="+")
+    """Null: the installation."""
+    conversations = models.CharField(max_length=10, choices=Keep, default=Keep.KEEP)
+    days = models.PositiveIntegerField(null=True, blank=True)
+    raw_usage_days = models.PositiveIntegerField(default=30)
+    """Of the installation's rule: how long servers' usage blocks stay as they were received."""
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["team"], nulls_distinct=False, name="one_retention_rule"),
+            models.CheckConstraint(
+                condition=models.Q(conversations="days", days__gt=0)
+                | (~models.Q(conversations="days") & models.Q(days=None)),
+                name="retention_days_where_days",
+            ),
+        )
+
+    def __str__(self) -> str:
+        kept = f"{self.days} days" if self.days else self.get_conversations_display()
+        return f"conversations: {kept}, raw usage: {self.raw_usage_days} days"

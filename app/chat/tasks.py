@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from app.chat import erasing, sweep, timings
+from app.chat import erasing, retention, sweep, timings
 
 
 @shared_task(ignore_result=True)
@@ -18,3 +18,8 @@ def erasures_repeat() -> None:
 @shared_task(ignore_result=True)
 def timings_prune() -> None:
     timings.timings_prune()
+
+
+@shared_task(ignore_result=True)
+def retention_run() -> None:
+    retention.retention_run()
