@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 FULL = 0.95
 """Share of the KV cache from which requests wait for room or are thrown out."""
+QUEUED = 0.5
+"""Requests that wait inside a server on average; from here on it is not by chance."""
 FEW_TURNS = 5
 """Turns below which nothing is said about stages."""
 WORTH_MS = 20.0
@@ -187,7 +189,7 @@ def _ours(before: Spell, after: Spell) -> Iterator[tuple[str, float]]:
     yield "cold_start", _grew(before, after, "load")
     yield "network", _grew(before, after, "connect")
     waited = _grew(before, after, "gate_wait")
-    busy = (after.load.waiting or 0) >= 1 or _longer(before.itl_ms, after.itl_ms)
+    busy = (after.load.waiting or 0) >= QUEUED or _longer(before.itl_ms, after.itl_ms)
     yield ("saturated_server" if busy else "our_line"), waited
 
 
@@ -244,7 +246,7 @@ def _crowded(before: Load, after: Load) -> bool:
 
 
 def _queueing(before: Load, after: Load) -> bool:
-    return (after.waiting or 0.0) >= 1 and (after.waiting or 0.0) > (before.waiting or 0.0)
+    return (after.waiting or 0.0) >= QUEUED and (after.waiting or 0.0) > 2 * (before.waiting or 0.0)
 
 
 def _batched_badly(before: Spell, after: Spell) -> bool:
@@ -265,7 +267,9 @@ def _named(cause: str, because: str, grew: float) -> Finding:
 def _because(cause: str, grew: float, evidence: Evidence) -> str:
     """The figures, and what else speaks for this cause."""
     was, now = (sum(spell.stages.values()) for spell in (evidence.before, evidence.after))
-    words = f"It costs a turn {grew:.0f} ms more than before; a whole turn took {was:.0f} ms and takes {now:.0f} ms."
+    words = f"It costs a turn {grew:.0f} ms more than before."
+    if now > was:
+        words += f" A whole turn took {was:.0f} ms and takes {now:.0f} ms."
     return " ".join((words, *_witnesses(cause, evidence)))
 
 
