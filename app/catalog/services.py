@@ -113,10 +113,13 @@ def backends_switch(*, to: Backend, prefixes: Sequence[str]) -> None:
     to.enabled = True
 
 
+@transaction.atomic
 def deployment_switch(*, deployment: Deployment, on: bool) -> None:
     """Offer a model or no longer: calls that run go on to their end, new ones go elsewhere."""
     deployment.enabled = on
     deployment.save(update_fields=["enabled"])
+    after = f"{deployment.public_name} {'on' if on else 'off'}"
+    audit(Verb.SERVER_CHANGED, object_kind="model", object_id=deployment.id, after=after)
 
 
 def deployment_put(

@@ -44,7 +44,8 @@ class _Post(StaffPage, View):
     def post(self, request: HttpRequest, deployment_id: UUID) -> HttpResponse:
         """Do it and say what came of it."""
         self.act(request, get_object_or_404(Deployment.objects.select_related("backend"), id=deployment_id))
-        return HttpResponseRedirect(reverse("dashboard:servers"))
+        back = "dashboard:setup" if "setup" in request.POST else "dashboard:servers"
+        return HttpResponseRedirect(reverse(back))
 
     def act(self, request: HttpRequest, row: Deployment) -> None:
         """What is done."""

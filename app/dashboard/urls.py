@@ -14,6 +14,7 @@ from app.dashboard.limit_pages import (
     RemoveView,
 )
 from app.dashboard.server_pages import ServersView, SwitchView, TryView
+from app.dashboard.setup_pages import ConnectView, LookView, PriceView, SetupView
 from app.dashboard.speed_pages import FindView, SpeedView, TurnView
 from app.dashboard.statement_pages import StatementCsvView, StatementJsonView, StatementsView, StatementView
 from app.dashboard.views import SpendView
@@ -21,6 +22,10 @@ from app.dashboard.views import SpendView
 app_name = "dashboard"
 urlpatterns = [
     path("", SpendView.as_view(), name="spend"),
+    path("setup/", SetupView.as_view(), name="setup"),
+    path("setup/look/", LookView.as_view(), name="setup-look"),
+    path("setup/connect/", ConnectView.as_view(), name="setup-connect"),
+    path("setup/<uuid:deployment_id>/price/", PriceView.as_view(), name="setup-price"),
     path("speed/", SpeedView.as_view(), name="speed"),
     path("speed/find/", FindView.as_view(), name="speed-find"),
     path("speed/turns/<uuid:turn_id>/", TurnView.as_view(), name="speed-turn"),
