@@ -10,6 +10,7 @@ from allauth.account.internal.flows.reauthentication import get_reauthentication
 from allauth.account.internal.stagekit import clear_login
 from allauth.core import context as allauth_context
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ImproperlyConfigured
@@ -18,7 +19,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from app.accounts.models import User
+from app.accounts.models import IdentityProvider, User
 from app.accounts.selectors import account_of_email
 from app.accounts.services import personal_team_create
 from app.audit.services import Verb, audit
@@ -102,6 +103,21 @@ class AccountAdapter(DefaultAccountAdapter):
         ways = get_authentication_records(request, request.user)
         fresh = time.time() - settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
         return not any(way["method"] == "socialaccount" and way["at"] > fresh for way in ways)
+
+    def get_reauthentication_methods(self, user: User) -> list[dict[str, str]]:
+        """Password and second factors; whoever has neither goes to the provider once more."""
+        found: list[dict[str, str]] = super().get_reauthentication_methods(user)
+        if found or not user.is_authenticated:
+            return found
+        slugs = SocialAccount.objects.filter(user=user).values_list("provider", flat=True)
+        return [
+            {
+                "id": "provider",
+                "description": f"Sign in with {row.name} again",
+                "url": reverse("accounts:provider", kwargs={"provider_id": row.slug}),
+            }
+            for row in IdentityProvider.objects.filter(is_active=True, slug__in=list(slugs))
+        ]
 
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
         """Signed in, whichever way, and written down."""

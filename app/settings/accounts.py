@@ -22,6 +22,7 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = "Tessera: "
 ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
+ACCOUNT_REAUTHENTICATION_METHODS = ("password", "mfa")
 ACCOUNT_RATE_LIMITS = {"login": "60/m/ip", "login_failed": "20/m/ip,5/5m/key"}
 """Against guessing: by address, and by account wherever it is tried from."""
 

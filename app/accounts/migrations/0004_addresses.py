@@ -6,10 +6,11 @@ from django.db import migrations
 def confirm(apps, schema_editor):
     User = apps.get_model("accounts", "User")
     EmailAddress = apps.get_model("account", "EmailAddress")
-    EmailAddress.objects.bulk_create(
+    rows = (
         EmailAddress(user_id=user_id, email=email.lower(), primary=True, verified=True)
         for user_id, email in User.objects.values_list("id", "email")
     )
+    EmailAddress.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 class Migration(migrations.Migration):

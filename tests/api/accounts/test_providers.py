@@ -140,6 +140,20 @@ def test_the_only_way_in_is_not_taken_away(client: Client, idp: Provider) -> Non
     assert SocialAccount.objects.exists()
 
 
+def test_whoever_has_no_password_shows_who_they_are_at_the_provider(client: Client, idp: Provider) -> None:
+    enter(idp)
+    come_in(client)
+    page = "/accounts/2fa/webauthn/add/"
+    assert client.get(page).status_code == 200
+    session = client.session
+    for record in session["account_authentication_methods"]:
+        record["at"] -= 1000
+    session.save()
+    assert client.get(page)["Location"].startswith("/accounts/oidc/corp/login/?next=")
+    assert come_in(client, next_url=page)["Location"] == page
+    assert client.get(page).status_code == 200
+
+
 KEYCLOAK = {"realm_access": {"roles": ["eng"]}}
 
 
