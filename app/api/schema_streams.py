@@ -149,7 +149,7 @@ STREAM_PATHS: Mapping[str, Any] = {
             "precount",
             "precount",
             "What a message will take and cost, before it is sent. Never embeds or searches.",
-            requestBody=_body(_ASK | {"conversation": _UUID}, ["text"]),
+            requestBody=_body(_ASK | {"conversation": _UUID, "assistant": _UUID}, ["text"]),
             responses={
                 "200": _json(
                     _object(

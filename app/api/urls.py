@@ -7,6 +7,7 @@ from django.urls import URLPattern, path, re_path
 from rest_framework.views import APIView
 
 from app.api.views.account import LimitsView, MeView, ModelsView
+from app.api.views.assistants import AssistantsView, AssistantView
 from app.api.views.attachments import AttachmentsView
 from app.api.views.budgets import BudgetsView, BudgetView
 from app.api.views.collections import CollectionsView, CollectionView, GrantsView
@@ -76,6 +77,8 @@ urlpatterns = [
     *both("documents/<uuid:document_id>/erase", DocumentEraseView, "document-erase"),
     *both("collections/<uuid:collection_id>/erase", CollectionEraseView, "collection-erase"),
     *both("receipts/<str:number>", ReceiptView, "receipt"),
+    *both("assistants", AssistantsView, "assistants"),
+    *both("assistants/<uuid:assistant_id>", AssistantView, "assistant"),
     *both("search", SearchView, "search"),
     *both("conversations", ConversationsView, "conversations"),
     *both("conversations/<uuid:conversation_id>", ConversationView, "conversation"),

@@ -8,8 +8,10 @@ from app.accounts.models import Team
 from app.accounts.selectors import Caller, team_get
 from app.catalog.models import IMAGES, JSON_SCHEMA, TOOLS, Deployment
 from app.catalog.selectors import Target, highest_level, targets, targets_named
+from app.chat.assistants import assistant_get, assistant_named
 from app.chat.attaching import attachments_of
 from app.chat.history import NEWEST, branch_of
+from app.chat.models import Assistant
 from app.chat.precount import DEFAULT_OUTPUT_TOKENS
 from app.chat.prompting import last_question, words_of
 from app.chat.selectors import conversation_asked, passages_usual
@@ -57,7 +59,8 @@ def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
     chosen = _collections(
         caller, collections if collections is not None else [UUID(c) for c in conversation.collections]
     )
-    level = highest_level(conversation.level, team.level, *(c.level for c in chosen))
+    assistant = assistant_get(caller, conversation.assistant_id) if conversation.assistant_id else None
+    level = highest_level(conversation.level, team.level, *_levels(assistant), *(c.level for c in chosen))
     branch = branch_of(conversation.id, parent)
     wish = _wish(model or conversation.model, level, team.id, [text], max_output_tokens)
     route = _routed(caller, wish)
@@ -75,6 +78,7 @@ def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
         embedding=_embedding(level) if chosen or files else None,
         question=text,
         history=branch.pairs,
+        instructions=assistant.prompt if assistant else "",
         attachments=files,
         attachments_id=conversation.attachments_id,
         notices=branch.notices,
@@ -95,15 +99,22 @@ def ask_with_messages(  # noqa: PLR0913 - what a door may say about a question
     request_id: str,
     model: str,
     messages: tuple[Message, ...],
-    collections: Sequence[UUID] = (),
+    collections: Sequence[UUID] | None = None,
     max_output_tokens: int | None = None,
     options: Options = NO_OPTIONS,
 ) -> Ask:
-    """Gather a `/v1` call: the caller's messages, the key's team pays, retrieval only when collections are named."""
+    """Gather a `/v1` call: the caller's messages, the key's team pays, retrieval only when collections are named.
+
+    An assistant as the model brings its prompt, its level and, unless others are named, its collections.
+    """
     team: Team = _cached_team(caller.default_team_id)
     caller.require_spender(team.id)
+    assistant = assistant_named(caller, model)
+    if assistant is not None:
+        model = assistant.model
+        collections = [UUID(c) for c in assistant.collections] if collections is None else collections
     chosen = _collections(caller, collections) if collections else []
-    level = highest_level(team.level, *(c.level for c in chosen))
+    level = highest_level(team.level, *_levels(assistant), *(c.level for c in chosen))
     wish = _wish(model, level, team.id, [words_of(message) for message in messages], max_output_tokens)
     route = _routed(caller, replace(wish, capabilities=_needed(messages, options)))
     return Ask(
@@ -116,6 +127,7 @@ def ask_with_messages(  # noqa: PLR0913 - what a door may say about a question
         route=route,
         embedding=_embedding(level) if chosen else None,
         question=last_question(messages),
+        instructions=assistant.prompt if assistant else "",
         messages=messages,
         collections=tuple(c.id for c in chosen),
         retrieved_p50=passages_usual(tuple(c.id for c in chosen)) if chosen else None,
@@ -139,6 +151,7 @@ def ask_draft(  # noqa: PLR0913 - what a door may say about a question
     collections: Sequence[UUID] | None,
     attachments: Sequence[UUID] = (),
     parent: UUID | str | None = NEWEST,
+    assistant_id: UUID | None = None,
 ) -> Ask:
     """What would be asked if the draft were sent now, in a conversation or as the first of a new one."""
     if conversation_id is not None:
@@ -158,7 +171,8 @@ def ask_draft(  # noqa: PLR0913 - what a door may say about a question
     caller.require_spender(payer_id)
     team = team_get(payer_id)
     chosen = _collections(caller, collections or ())
-    level = highest_level(team.level, *(c.level for c in chosen))
+    assistant = assistant_get(caller, assistant_id) if assistant_id else None
+    level = highest_level(team.level, *_levels(assistant), *(c.level for c in chosen))
     route = _routed(caller, _wish(model or "", level, team.id, [text], None))
     return Ask(
         turn_id=turn_id,
@@ -170,11 +184,16 @@ def ask_draft(  # noqa: PLR0913 - what a door may say about a question
         route=route,
         embedding=_embedding(level) if chosen else None,
         question=text,
+        instructions=assistant.prompt if assistant else "",
         collections=tuple(c.id for c in chosen),
         retrieved_p50=passages_usual(tuple(c.id for c in chosen)) if chosen else None,
         collection_names=tuple(c.name for c in chosen),
         level=level,
     )
+
+
+def _levels(assistant: Assistant | None) -> tuple[str, ...]:
+    return (assistant.level,) if assistant else ()
 
 
 def models_for(caller: Caller) -> list[Target]:

@@ -7,6 +7,32 @@ from app.accounts.models import Level, Team
 from app.common.models import BaseModel
 
 
+class Assistant(BaseModel):
+    """A way of asking that was saved: a prompt, a model, collections. Spends nothing: who uses it pays as always."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="assistants")
+    """Its owner, whose members may use it."""
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    name = models.CharField(max_length=80)
+    slug = models.SlugField(max_length=60, unique=True)
+    """`/v1` knows it as the model `assistant/<slug>`."""
+    description = models.CharField(max_length=200, blank=True)
+    prompt = models.TextField(blank=True)
+    """Follows our own instructions in every question."""
+    model = models.CharField(max_length=100)
+    collections = models.JSONField(default=list)
+    """Ids; who asks must be allowed to read each of them."""
+    level = models.CharField(max_length=10, choices=Level, default=Level.PUBLIC)
+    shared_with = models.ManyToManyField(Team, blank=True, related_name="+")
+    """Teams whose members may use it besides."""
+    updated_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"assistant/{self.slug}"
+
+
 class Conversation(BaseModel):
     """A tree of turns, owned by a person, paid by a team."""
 
@@ -15,6 +41,10 @@ class Conversation(BaseModel):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
     title = models.CharField(max_length=200, blank=True)
     model = models.CharField(max_length=100, blank=True)
+    assistant = models.ForeignKey(
+        Assistant, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    """Whose prompt and level its questions take."""
     collections = models.JSONField(default=list)
     """Collection ids searched unless a turn names others."""
     attachments_id = models.UUIDField(null=True, blank=True)

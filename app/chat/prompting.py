@@ -16,8 +16,9 @@ SYSTEM = (
 
 
 def system_of(ask: Ask) -> str:
-    """Our system text; a `/v1` caller brings their own, so there it is only added when documents are searched."""
-    return SYSTEM if ask.messages is None or ask.collections else ""
+    """Our system text and an assistant's; a `/v1` caller brings their own, so ours comes only with documents there."""
+    ours = SYSTEM if ask.messages is None or ask.collections else ""
+    return f"{ours}\n\n{ask.instructions}".strip()
 
 
 def history_of(ask: Ask, *, kept: int) -> list[PromptMessage]:
@@ -42,7 +43,8 @@ def outgoing(ask: Ask, prompt: Prompt) -> tuple[Message, ...]:
         head = 1 if stitched[0].role == "system" else 0
         return (*stitched[:head], *ask.attached.messages, *stitched[head:])
     if not ask.collections:
-        return ask.messages
+        # An assistant's prompt leads, whatever else the caller says of the system.
+        return (*(m for m in stitched[:1] if m.role == "system"), *ask.messages)
     place = last_user(ask.messages)
     leading = [m for m in stitched if m.role == "system"]
     question = replace(ask.messages[place], content=_with_pictures(stitched[-1], ask.messages[place]))

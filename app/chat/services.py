@@ -8,6 +8,7 @@ from django.db import transaction
 
 from app.accounts.selectors import Caller, team_of, viewer_of
 from app.catalog.selectors import highest_level
+from app.chat.assistants import assistant_get
 from app.chat.models import Conversation, Turn, TurnState
 from app.common.clock import now
 from app.common.errors import Conflict, InvalidInput, NotAllowed
@@ -16,27 +17,33 @@ from retrieval.removal import collection_remove
 from retrieval.selectors import collections_resolve
 
 
-def conversation_create(
+def conversation_create(  # noqa: PLR0913 - what a conversation may begin with
     *,
     caller: Caller,
     team: UUID | None = None,
     title: str = "",
     model: str = "",
-    collections: Sequence[UUID] = (),
+    assistant: UUID | None = None,
+    collections: Sequence[UUID] | None = None,
     level: str = "public",
 ) -> Conversation:
-    """A new conversation, paid by one of the caller's teams from now on.
+    """A new conversation, paid by one of the caller's teams from now on; what is not said, its assistant says.
 
     Errors: NotFound naming an unknown or unreadable collection or team, NotAllowed for viewers and models.
     """
     payer = team_of(caller, team)
     caller.require_spender(payer.id)
-    found = _checked(caller, model, collections)
+    asked = assistant_get(caller, assistant) if assistant else None
+    if asked is not None:
+        model, level = model or asked.model, highest_level(level, asked.level)
+        collections = [UUID(c) for c in asked.collections] if collections is None else collections
+    found = _checked(caller, model, collections or ())
     return Conversation.objects.create(
         team=payer,
         owner_id=caller.user_id,
         title=title,
         model=model,
+        assistant=asked,
         collections=[str(c) for c in found],
         level=level,
     )
@@ -53,6 +60,9 @@ def conversation_update(
     found = _checked(caller, values.get("model", ""), values.get("collections", ()))
     if "collections" in values:
         values["collections"] = [str(c) for c in found]
+    if "assistant" in values:
+        chosen = values.pop("assistant")
+        values["assistant_id"] = assistant_get(caller, chosen).pk if chosen else None
     if "level" in values and highest_level(values["level"], conversation.level) != values["level"]:
         raise InvalidInput(
             f"The privacy level of a conversation is never lowered; it is {conversation.level}.",

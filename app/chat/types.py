@@ -53,6 +53,8 @@ class Ask:
     collections: tuple[UUID, ...] = ()
     """Collections to search; empty means no retrieval."""
     collection_names: tuple[str, ...] = ()
+    instructions: str = ""
+    """The prompt of the assistant that is asked; it follows our own."""
     attachments: tuple[Attachment, ...] = ()
     """Files that go along, the first attached first."""
     attachments_id: UUID | None = None

@@ -32,9 +32,9 @@ class ChatView(PageView):
     section = "chat"
 
     def page(self) -> dict[str, str | None]:
-        """The conversation to open, as an opaque id."""
+        """The conversation to open, as an opaque id, and what may be attached."""
         conversation_id = self.kwargs.get("conversation_id")
-        return {"conversation": str(conversation_id) if conversation_id else None}
+        return {"conversation": str(conversation_id) if conversation_id else None, "accept": SUFFIXES}
 
 
 class DocumentsView(PageView):
@@ -46,6 +46,13 @@ class DocumentsView(PageView):
     def page(self) -> dict[str, str | None]:
         """What may be uploaded, for the file dialog and for people."""
         return {"accept": SUFFIXES, "formats": WORDS}
+
+
+class AssistantsView(PageView):
+    """Saved assistants: made, changed, removed."""
+
+    template_name = "chat/assistants.html"
+    section = "assistants"
 
 
 class DocumentView(PageView):

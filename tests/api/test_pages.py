@@ -86,8 +86,8 @@ def bootstrap(text: str) -> dict[str, str | None]:
 
 def test_the_chat_page_says_which_conversation(signed_in: Client) -> None:
     identity = str(uuid4())
-    assert bootstrap(signed_in.get("/").text) == {"conversation": None}
-    assert bootstrap(signed_in.get(f"/c/{identity}/").text) == {"conversation": identity}
+    assert bootstrap(signed_in.get("/").text)["conversation"] is None
+    assert bootstrap(signed_in.get(f"/c/{identity}/").text)["conversation"] == identity
     assert bootstrap(signed_in.get(f"/documents/{identity}/").text) == {"document": identity}
 
 

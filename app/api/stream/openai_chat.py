@@ -58,14 +58,14 @@ def _ask(caller: Caller, body: Mapping[str, Any], request_id: str) -> Ask:
         raise InvalidInput(
             "`messages` needs at least one message of role user.", detail={"field": "messages"}
         )
-    collections = typed(body, "collections", list, "a list of collection ids") or []
+    collections = typed(body, "collections", list, "a list of collection ids")
     return ask_with_messages(
         caller=caller,
         turn_id=uuid7(),
         request_id=request_id,
         model=typed(body, "model", str, "a model's name") or "",
         messages=messages,
-        collections=[as_uuid(c, "collections") for c in collections],
+        collections=None if collections is None else [as_uuid(c, "collections") for c in collections],
         max_output_tokens=positive(dict(body), "max_completion_tokens") or positive(dict(body), "max_tokens"),
         options=options_of(body),
     )

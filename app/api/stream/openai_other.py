@@ -11,6 +11,8 @@ from app.api.stream.http import Request, Responder, typed
 from app.billing.types import Payer
 from app.catalog.selectors import Target
 from app.chat.asking import embedding_named, models_for
+from app.chat.assistants import PREFIX, assistants_of
+from app.chat.models import Assistant
 from app.common.db import run_db
 from app.common.errors import InvalidInput, NotFound
 from app.gate.embedding import embed_plain
@@ -20,18 +22,29 @@ from inference_client.tokens import counter
 
 
 async def models_list(request: Request, respond: Responder, caller: Caller) -> None:
-    """The public models this key may use, in OpenAI's list shape."""
-    found = await run_db(models_for, caller)
-    await respond.json(200, {"object": "list", "data": [_model(target) for target in found]})
+    """The public models this key may use, in OpenAI's list shape; then the assistants."""
+    await respond.json(200, {"object": "list", "data": await run_db(_models, caller)})
 
 
 async def model_get(request: Request, respond: Responder, caller: Caller, name: str) -> None:
     """One of them. Errors: NotFound with OpenAI's code `model_not_found`."""
-    for target in await run_db(models_for, caller):
-        if target.public_name == name:
-            await respond.json(200, _model(target))
+    for model in await run_db(_models, caller):
+        if model["id"] == name:
+            await respond.json(200, model)
             return
     raise NotFound(f"There is no model `{name}` that you may use.", code="model_not_found")
+
+
+def _models(caller: Caller) -> list[dict[str, Any]]:
+    targets = models_for(caller)
+    windows = {target.public_name: target for target in targets}
+    usable = [row for row in assistants_of(caller) if row.model in windows]
+    return [*map(_model, targets), *(_assistant(row, windows[row.model]) for row in usable)]
+
+
+def _assistant(row: Assistant, target: Target) -> dict[str, Any]:
+    own = {"id": f"{PREFIX}{row.slug}", "created": int(row.created_at.timestamp()), "owned_by": row.team.name}
+    return _model(target) | own
 
 
 def _model(target: Target) -> dict[str, Any]:

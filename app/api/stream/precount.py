@@ -25,7 +25,7 @@ async def precount_post(request: Request, respond: Responder, caller: Caller) ->
 def _draft(caller: Caller, body: dict[str, Any], request_id: str) -> Ask:
     collections = typed(body, "collections", list, "a list of collection ids")
     conversation = body.get("conversation")
-    team = body.get("team")
+    team, assistant = body.get("team"), body.get("assistant")
     return ask_draft(
         caller=caller,
         conversation_id=as_uuid(conversation, "conversation") if conversation else None,
@@ -37,6 +37,7 @@ def _draft(caller: Caller, body: dict[str, Any], request_id: str) -> Ask:
         collections=_ids(collections),
         attachments=ids_of(body, "attachments"),
         parent=parent_of(body),
+        assistant_id=as_uuid(assistant, "assistant") if assistant else None,
     )
 
 

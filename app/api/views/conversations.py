@@ -31,6 +31,11 @@ class ConversationInput(serializers.Serializer[Any]):
         required=False,
         help_text="Searched unless a turn names others.",
     )
+    assistant = serializers.UUIDField(
+        required=False,
+        allow_null=True,
+        help_text="Brings its prompt, and what is not said besides. Null: none.",
+    )
     level = serializers.ChoiceField(choices=Level.values, required=False, help_text="Never lowered.")
 
 
@@ -39,6 +44,7 @@ class ConversationOutput(serializers.Serializer[Any]):
     title = serializers.SerializerMethodField()
     team = TeamRefSerializer(help_text="Pays for its turns.")
     model = serializers.CharField()
+    assistant = serializers.UUIDField(source="assistant_id", allow_null=True)
     collections = serializers.ListField(child=serializers.UUIDField())
     level = serializers.ChoiceField(choices=Level.values)
     pinned = serializers.BooleanField()

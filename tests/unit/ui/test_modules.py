@@ -317,3 +317,43 @@ def test_the_parts_of_the_waterfall_add_up_to_the_whole(run: Run) -> None:
     assert parts[0][0] == "Embedding the question"
     assert parts[-1] == ["Everything else", pytest.approx(5.5)]
     assert run("chat/js/quiet", "(m) => [m.stagesOf(null), m.stagesOf({ total_ms: null })]") == [[], []]
+
+
+MATH = """
+async (m, text) => {
+  const box = document.getElementById("root") ?? document.body;
+  box.replaceChildren(m.render(text));
+  for (let i = 0; i < 200 && box.querySelector(".math:not(.typeset)") && !window.katex; i++)
+    await new Promise((r) => setTimeout(r, 20));
+  await new Promise((r) => setTimeout(r, 0));
+  const many = (what) => box.querySelectorAll(what).length;
+  return [many(".math") - many("a"), many(".math .katex"), box.textContent, [...window.problems]];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "formulas", "typeset"),
+    [
+        ("The root is $x = \\frac{-b \\pm \\sqrt{b^2-4ac}}{2a}$ here.", 1, 1),
+        ("Inline \\(a^2\\) and\n\n\\[\nE = mc^2\n\\]\n\nafter", 2, 2),
+        ("$$\n\\sum_{i=1}^n i\n\n= \\frac{n(n+1)}{2}\n$$", 1, 1),
+        ("It costs $5 and $6, or $5-$6, or 5$ to 6$ a day.", 0, 0),
+        ("`$x$` and\n\n```\n$$y$$\n```", 0, 0),
+        ("Broken $\\frac{1$ stays as it is.", 1, 0),
+        ("\\(\\href{javascript:alert(1)}{x}\\)", 1, 1),
+        ("$\\def\\a{\\a\\a}\\a$", 1, 0),
+    ],
+)
+def test_formulas_are_typeset_within_the_policy(run: Run, text: str, formulas: int, typeset: int) -> None:
+    found, done, shown, problems = run("common/js/markdown", MATH, text)
+    assert (found, done) == (formulas, typeset), shown
+    assert problems == []
+
+
+def test_a_formula_over_several_lines_is_never_torn_apart(run: Run) -> None:
+    assert run("common/js/markdown", "(m, t) => m.settledLength(t)", "Before.\n\n$$\na\n\nb\n") == len(
+        "Before.\n\n"
+    )
+    done = "$$\na\n\nb\n$$\n\nAfter"
+    assert run("common/js/markdown", "(m, t) => m.settledLength(t)", done) == len(done) - len("After")

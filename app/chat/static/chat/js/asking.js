@@ -1,6 +1,7 @@
 // From a typed question to a finished answer: makes the conversation, follows the turn, keeps the text safe.
-import { ApiError, post, remove, uniqueKey } from "../../common/js/api.js";
+import { ApiError, get, post, remove, uniqueKey } from "../../common/js/api.js";
 import { apply, newAnswer } from "./answer.js";
+import { filesOf } from "./attach.js";
 import * as composer from "./composer.js";
 import * as conversations from "./conversations.js";
 import { emit, remember, state } from "./state.js";
@@ -23,19 +24,28 @@ function shortTitle(text) {
   return line.length > 80 ? `${line.slice(0, 79)}…` : line;
 }
 
-/** Says whether the conversation was made just now. */
-async function ensureConversation(text) {
+/** Says whether the conversation was made just now. The server names it by its first question. */
+export async function ensureConversation(text = "") {
   if (state.conversation) return false;
-  const { model, collections, team } = state.choice;
-  const body = { title: shortTitle(text), model, collections };
+  const { model, assistant, collections, team } = state.choice;
+  const body = { model, collections };
+  if (assistant) body.assistant = assistant;
   if (team) body.team = team;
   state.conversation = await post("conversations/", body);
   remember("draft:new", null);
-  remember(`draft:${state.conversation.id}`, text);
+  remember(`draft:${state.conversation.id}`, text || composer.text() || null);
   window.history.pushState({}, "", `/c/${state.conversation.id}/`);
   conversations.touch(state.conversation);
   emit("conversation");
   return true;
+}
+
+/** Until the server's own title is known, the beginning of the first question stands for it. */
+function nameBy(text) {
+  if (state.conversation.title) return;
+  state.conversation.title = shortTitle(text);
+  conversations.touch(state.conversation);
+  emit("conversation");
 }
 
 /** A first question that was refused leaves no empty conversation behind. */
@@ -59,8 +69,8 @@ function setTurn(turn) {
   emit("turn");
 }
 
-function place(text, parentId) {
-  const asked = { id: localId(), role: "user", parent_id: parentId, text, collections: state.choice.collections, created_at: new Date().toISOString() };
+function place(text, parentId, attachments) {
+  const asked = { id: localId(), role: "user", parent_id: parentId, text, attachments, collections: state.choice.collections, created_at: new Date().toISOString() };
   const answer = newAnswer({ id: localId(), model: state.choice.model, parentId: asked.id });
   state.messages.set(asked.id, asked);
   state.messages.set(answer.id, answer);
@@ -80,9 +90,10 @@ function takeBack(asked, answer, parentId) {
 }
 
 /** `parent` is the turn whose answer this question follows, named each time, so that the branch on screen goes on. */
-function requestBody(text, parentId) {
+function requestBody(text, parentId, attachments) {
   const parent = state.messages.get(parentId)?.turn_id ?? null;
-  return { text, parent, model: state.choice.model, collections: state.choice.collections };
+  const body = { text, parent, model: state.choice.model, collections: state.choice.collections };
+  return attachments.length ? { ...body, attachments } : body;
 }
 
 function keyFor(body) {
@@ -105,7 +116,7 @@ async function follow(answer, options) {
         turn.id = data.turn_id;
         unsent = null;
         if (turn.stopping) void stopAt(turn);
-        options.onAccepted?.();
+        options.onAccepted?.(data);
       }
       thread.viewOf(answer.id)?.update(name);
       return ended;
@@ -133,8 +144,15 @@ function fail(answer, error) {
 
 async function settle(asked, answer) {
   conversations.touch(state.conversation);
+  const { id } = state.conversation;
   try {
     await thread.reconcile(asked.id, answer.id, answer.turn_id);
+    const now = await get(`conversations/${id}/`);
+    if (state.conversation?.id === id && now.title !== state.conversation.title) {
+      state.conversation.title = now.title;
+      conversations.touch(state.conversation);
+      emit("conversation");
+    }
   } catch (error) {
     // The answer is complete on the page; only the server's own times and ids are missing until a reload.
     if (!(error instanceof ApiError)) throw error;
@@ -153,13 +171,16 @@ export async function send(given = null) {
   const parentId = question.edited ? question.edited.parent_id ?? null : state.leaf;
   try {
     fresh = await ensureConversation(question.text);
-    placed = place(question.text, parentId);
-    const body = requestBody(question.text, parentId);
+    placed = place(question.text, parentId, []);
+    const body = requestBody(question.text, parentId, question.attachments ?? []);
     const whole = await follow(placed.answer, {
       body,
       key: keyFor(body),
-      onAccepted() {
+      onAccepted(data) {
         accepted = true;
+        placed.asked.attachments = data.attachments ?? [];
+        thread.redrawQuestion(placed.asked);
+        nameBy(question.text);
         composer.accepted();
       },
     });
@@ -214,7 +235,9 @@ export function stop() {
 /** Ask the question of an answer once more, as a new version beside the old one. */
 export function again(answer) {
   const question = state.messages.get(answer.parent_id);
-  if (question) void send({ text: question.text, edited: question });
+  if (!question) return;
+  const earlier = state.messages.get(state.messages.get(question.parent_id)?.parent_id)?.attachments;
+  void send({ text: question.text, edited: question, attachments: filesOf(question, earlier).map((item) => item.document_id) });
 }
 
 export function resume() {

@@ -3,6 +3,7 @@ import { all, get } from "../../common/js/api.js";
 import { pageData } from "../../common/js/dom.js";
 import { setRail } from "../../common/js/rail.js";
 import * as asking from "./asking.js";
+import * as attach from "./attach.js";
 import * as composer from "./composer.js";
 import * as conversations from "./conversations.js";
 import * as keys from "./keys.js";
@@ -76,6 +77,7 @@ async function begin() {
   const { conversation } = pageData("page");
   const listed = conversations.start((id) => void go(id));
   composer.start({ send: () => void asking.send(), stop: asking.stop });
+  attach.start({ ensure: () => asking.ensureConversation() });
   thread.start(actions);
   picker.start();
   meter.start();
@@ -86,7 +88,10 @@ async function begin() {
     state.conversation.title = item.title;
     headline();
   });
-  on("choice", drawDemonstration);
+  on("choice", () => {
+    drawDemonstration();
+    if (!state.conversation && !state.messages.size) thread.draw();
+  });
   on("problem", (error) => composer.showProblem(error));
   document.getElementById("new-conversation").addEventListener("click", (event) => {
     if (event.metaKey || event.ctrlKey) return;
@@ -95,7 +100,7 @@ async function begin() {
   });
   window.addEventListener("popstate", () => void show(fromAddress()));
   try {
-    [state.me, state.models, state.collections] = await Promise.all([get("me/"), all("models/"), all("collections/")]);
+    [state.me, state.models, state.collections, state.assistants] = await Promise.all([get("me/"), all("models/"), all("collections/"), all("assistants/")]);
   } catch (error) {
     composer.showProblem(error, () => window.location.reload());
   }

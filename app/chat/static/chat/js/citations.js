@@ -2,7 +2,7 @@
 import { h } from "../../common/js/dom.js";
 
 const MARKER = /\s?\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]/g;
-const SKIP = "code, pre, a, button";
+const SKIP = "code, pre, a, button, .math";
 
 const GLIMPSE = 240;
 

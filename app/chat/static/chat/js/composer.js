@@ -1,6 +1,7 @@
 // The question box: grows to eight lines, keeps a draft per conversation, sends on Enter, stops on Escape.
 import { ApiError, post } from "../../common/js/api.js";
 import { h, icon } from "../../common/js/dom.js";
+import * as attach from "./attach.js";
 import { emit, on, recall, remember, state } from "./state.js";
 import { branch } from "./tree.js";
 
@@ -28,9 +29,19 @@ function grow() {
 
 function changed() {
   grow();
-  sendButton.disabled = !box.value.trim() || Boolean(state.turn);
+  drawSend();
   if (!edited) remember(draftKey(), box.value || null);
   emit("draft", box.value);
+}
+
+function drawSend() {
+  sendButton.disabled = !box.value.trim() || Boolean(state.turn) || Boolean(attach.blocked());
+  sendButton.title = attach.blocked() || "Send (Enter)";
+}
+
+/** The question that is being edited, or null. */
+export function editedQuestion() {
+  return edited;
 }
 
 export function text() {
@@ -92,7 +103,14 @@ export function clearProblem() {
 export function beginEdit(message) {
   edited = message;
   editing.hidden = false;
+  attach.use(attach.filesOf(message, before(message)));
   setText(message.text);
+}
+
+/** Attachments of the question before this one, which its branch has in any case. */
+function before(message) {
+  const answer = state.messages.get(message.parent_id);
+  return state.messages.get(answer?.parent_id)?.attachments;
 }
 
 function endEdit() {
@@ -102,12 +120,13 @@ function endEdit() {
 
 function cancelEdit() {
   endEdit();
+  void attach.restore();
   setText(recall(draftKey(), ""));
 }
 
 /** Empty the box, but forget the kept draft only when the server has taken the question. */
 export function take() {
-  const question = { text: box.value.trim(), edited };
+  const question = { text: box.value.trim(), edited, attachments: attach.ids() };
   endEdit();
   box.value = "";
   grow();
@@ -117,6 +136,7 @@ export function take() {
 }
 
 export function accepted() {
+  attach.accepted();
   remember(draftKey(), box.value || null);
   clearProblem();
 }
@@ -134,6 +154,7 @@ let typedBefore = box.value;
 export function restoreDraft() {
   endEdit();
   clearProblem();
+  void attach.restore();
   setText(typedBefore || recall(draftKey(), ""), { focus: false });
   typedBefore = "";
 }
@@ -145,6 +166,10 @@ function lastQuestion() {
 function submit() {
   if (!box.value.trim()) return;
   if (state.turn) return;
+  if (attach.blocked()) {
+    showProblem(new ApiError({ code: "attachment_not_ready", message: attach.blocked(), status: 409 }));
+    return;
+  }
   handlers.send();
 }
 
@@ -170,7 +195,7 @@ function turnChanged() {
   sendButton.hidden = running;
   stopButton.disabled = Boolean(state.turn?.stopping);
   stopButton.title = state.turn?.stopping ? "Stopping" : "Stop (Esc)";
-  sendButton.disabled = !box.value.trim();
+  drawSend();
 }
 
 export function start(given) {
@@ -186,6 +211,10 @@ export function start(given) {
   stopButton.addEventListener("click", () => handlers.stop());
   document.getElementById("cancel-edit").addEventListener("click", cancelEdit);
   window.addEventListener("resize", grow);
+  on("attachments", () => {
+    if (!attach.blocked()) clearProblem();
+    drawSend();
+  });
   on("turn", turnChanged);
   turnChanged();
 }

@@ -1,6 +1,6 @@
 // What a new conversation shows: what this is for, and one way to begin.
 import { h } from "../../common/js/dom.js";
-import { state } from "./state.js";
+import { assistantOf, state } from "./state.js";
 
 function suggestion(actions) {
   const handbook = state.collections.find((item) => /handbook|tessera/i.test(item.name));
@@ -11,6 +11,12 @@ function suggestion(actions) {
 
 export function emptyState(actions) {
   const some = state.collections.length > 0;
+  const assistant = assistantOf(state.choice.assistant);
+  if (assistant) {
+    return h("div", { class: "empty" }, h("h1", { dir: "auto" }, assistant.name),
+      h("p", { dir: "auto" }, assistant.description || "This assistant brings its own instructions, model and documents."),
+      h("p", { class: "small" }, `Answered by ${assistant.model}. `, h("a", { href: "/assistants/" }, "See what it is told")));
+  }
   return h("div", { class: "empty" },
     h("h1", {}, "Ask your documents"),
     h("p", {}, some

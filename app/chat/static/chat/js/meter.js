@@ -2,6 +2,8 @@
 import { post } from "../../common/js/api.js";
 import { h } from "../../common/js/dom.js";
 import { count, day, exactTime, money, moneyExact, moneyRange, seconds } from "../../common/js/format.js";
+import * as attach from "./attach.js";
+import { editedQuestion } from "./composer.js";
 import { emit, on, state } from "./state.js";
 
 const line = document.getElementById("meter-line");
@@ -71,10 +73,10 @@ function drawLine(estimate) {
   }
   line.replaceChildren(...[
     h("span", { title: why }, `${about}${count(tokens.expected)} tokens in`, about ? h("span", { class: "wide muted" }, ` ±${estimate.accuracy.error_pct} %`) : null),
-    h("span", { class: "wide" }, `up to ${count(estimate.max_output_tokens)} out`),
+    h("span", { class: "wide", title: "Output tokens at most" }, `≤ ${count(estimate.max_output_tokens)} out`),
     h("span", { class: "price", title: estimate.price ? `At most ${moneyExact(estimate.price.high)}` : moneyExact(null) },
       estimate.price ? moneyRange(estimate.price.low, estimate.price.high) : "price unknown"),
-    estimate.time?.ttft_ms ? h("span", { class: "wide", title: "Half of the last answers began sooner, half later" }, `first token ≈${seconds(estimate.time.ttft_ms.p50)}`) : null,
+    estimate.time?.ttft_ms ? h("span", { class: "wide", title: "First token, by the last answers: half came sooner, half later" }, `begins in ≈${seconds(estimate.time.ttft_ms.p50)}`) : null,
     remaining(tight, currency),
     estimate.verdict === "capped" ? h("span", { class: "warn" }, "answer will be shortened") : null,
   ].filter(Boolean));
@@ -95,7 +97,7 @@ function drawParts(estimate) {
   parts.replaceChildren(h("dl", { class: "facts num" },
     row("Your question", count(tokens.draft)), row("Earlier in this conversation", count(tokens.history)),
     row("Passages from documents", range(tokens.retrieved)), row("Instructions", count(tokens.system)),
-    tokens.attachments ? row("Attachments", count(tokens.attachments)) : null,
+    tokens.attachments ? row("Attachments", count(tokens.attachments), estimate.attachments?.map((item) => item.name).join("\n")) : null,
     row("Whole input", range(tokens.total)), row("Answer, at most", count(estimate.max_output_tokens)), left,
     row("Count", estimate.accuracy?.kind === "exact" ? "exact" : `estimated, ±${estimate.accuracy?.error_pct ?? "?"} %`, exactness(estimate)),
     estimate.price ? row("Price expected", money(estimate.price.expected), moneyExact(estimate.price.expected)) : row("Price", "unknown: no price is set for this model"),
@@ -117,8 +119,15 @@ async function precount(text) {
   running?.abort();
   running = new AbortController();
   const body = { model: state.choice.model, text, collections: state.choice.collections };
-  if (state.conversation) body.conversation = state.conversation.id;
-  else if (state.choice.team) body.team = state.choice.team;
+  if (state.conversation) {
+    body.conversation = state.conversation.id;
+    body.parent = state.messages.get(editedQuestion() ? editedQuestion().parent_id : state.leaf)?.turn_id ?? null;
+    if (attach.named().length) body.attachments = attach.named();
+  }
+  else {
+    if (state.choice.team) body.team = state.choice.team;
+    if (state.choice.assistant) body.assistant = state.choice.assistant;
+  }
   try {
     const estimate = await post("precount/", body, { signal: running.signal });
     drawLine(estimate);
@@ -133,7 +142,7 @@ async function precount(text) {
 
 export function update(text) {
   window.clearTimeout(timer);
-  if (!text.trim()) {
+  if (!text.trim() && !attach.named().length) {
     running?.abort();
     quiet(state.models.length ? "The cost appears here as you type." : "No model is connected; an administrator can add one.");
     return;
@@ -145,6 +154,7 @@ export function start() {
   const box = document.getElementById("composer-text");
   on("draft", update);
   on("choice", () => update(box.value));
+  on("attachments", () => update(box.value));
   toggle.addEventListener("click", () => {
     parts.hidden = !parts.hidden;
     toggle.setAttribute("aria-expanded", String(!parts.hidden));

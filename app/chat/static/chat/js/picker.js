@@ -1,7 +1,8 @@
 // What a question goes with: the model, the collections, the team that pays.
+import { ApiError, patch } from "../../common/js/api.js";
 import { h, icon } from "../../common/js/dom.js";
 import { count, money } from "../../common/js/format.js";
-import { collectionName, emit, modelOf, on, recall, remember, state } from "./state.js";
+import { assistantOf, collectionName, emit, modelOf, on, recall, remember, state } from "./state.js";
 
 const modelBox = document.getElementById("model");
 const chips = document.getElementById("collections");
@@ -20,14 +21,49 @@ function perMillion(model) {
   return input && output ? `${input} in, ${output} out per million tokens` : "price unknown";
 }
 
+const ASSISTANT = "assistant:";
+
 function drawModels() {
-  modelBox.replaceChildren(...state.models.map((model) => {
+  const models = state.models.map((model) => {
     const window = model.context_window ? `${count(model.context_window)} tokens` : "window unknown";
     return h("option", { value: model.id, title: `${window}; ${perMillion(model)}` }, model.name + (model.is_demonstration ? " (demo)" : ""));
-  }));
+  });
+  const assistants = state.assistants.map((item) => h("option", { value: ASSISTANT + item.id, title: item.description || item.model }, item.name));
+  modelBox.replaceChildren(...(assistants.length ? [h("optgroup", { label: "Models" }, models), h("optgroup", { label: "Assistants" }, assistants)] : models));
   if (!state.models.length) modelBox.append(h("option", { value: "" }, "No model is connected"));
-  modelBox.value = state.choice.model ?? "";
-  modelBox.title = modelOf(state.choice.model) ? perMillion(modelOf(state.choice.model)) : "Model";
+  modelBox.value = state.choice.assistant ? ASSISTANT + state.choice.assistant : state.choice.model ?? "";
+  drawModelTitle();
+}
+
+function drawModelTitle() {
+  const model = modelOf(state.choice.model);
+  const assistant = assistantOf(state.choice.assistant);
+  modelBox.title = [assistant && `${assistant.name}: ${state.choice.model}`, model ? perMillion(model) : "Model"].filter(Boolean).join("; ");
+}
+
+/** Choose who answers: a model, or an assistant with its model and its documents. */
+async function choose(value) {
+  const assistant = value.startsWith(ASSISTANT) ? assistantOf(value.slice(ASSISTANT.length)) : null;
+  const before = state.choice.assistant;
+  state.choice.assistant = assistant?.id ?? null;
+  state.choice.model = assistant ? assistant.model : value || null;
+  // Its documents as they are: one that may not be read is named by the server, never left out in silence.
+  if (assistant) state.choice.collections = [...assistant.collections];
+  else remember("model", state.choice.model);
+  drawModelTitle();
+  drawChips();
+  if (state.conversation && before !== state.choice.assistant) {
+    try {
+      await patch(`conversations/${state.conversation.id}/`, { assistant: state.choice.assistant });
+      state.conversation.assistant = state.choice.assistant;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      state.choice.assistant = before;
+      drawModels();
+      emit("problem", error);
+    }
+  }
+  emit("choice");
 }
 
 const MOST_CHIPS = 3;
@@ -78,6 +114,7 @@ function drawPayer() {
   if (fixed || teams.length < 2) {
     const name = fixed?.name ?? teams[0]?.name ?? state.me?.default_team?.name;
     payer.replaceChildren(name ? `Paid by ${name}` : "");
+    payer.title = payer.textContent;
     return;
   }
   const select = h("select", { class: "bare-select", id: "team", "aria-label": "Team that pays", onchange: (event) => {
@@ -93,11 +130,14 @@ function drawPayer() {
 export function reset() {
   const readable = new Set(state.collections.map((item) => item.id));
   const own = state.conversation;
-  const model = own?.model ?? recall("model");
+  const wanted = own ? own.assistant : new URLSearchParams(window.location.search).get("assistant");
+  const assistant = assistantOf(wanted);
+  state.choice.assistant = assistant?.id ?? null;
+  const model = (own?.model || assistant?.model) ?? recall("model");
   const preferred = state.models.find((item) => !item.is_demonstration) ?? state.models[0];
   state.choice.model = modelOf(model)?.id ?? preferred?.id ?? null;
-  const collections = own?.collections ?? recall("collections") ?? [...readable];
-  state.choice.collections = collections.filter((id) => readable.has(id));
+  const collections = own?.collections ?? assistant?.collections ?? recall("collections") ?? [...readable];
+  state.choice.collections = assistant ? [...collections] : collections.filter((id) => readable.has(id));
   const teams = (state.me?.teams ?? []).filter((team) => team.role !== "viewer");
   const team = teams.find((item) => item.id === recall("team")) ?? teams.find((item) => item.id === state.me?.default_team?.id) ?? teams[0];
   state.choice.team = own?.team?.id ?? team?.id ?? null;
@@ -113,12 +153,7 @@ export function draw() {
 }
 
 export function start() {
-  modelBox.addEventListener("change", () => {
-    state.choice.model = modelBox.value || null;
-    remember("model", state.choice.model);
-    modelBox.title = modelOf(state.choice.model) ? perMillion(modelOf(state.choice.model)) : "Model";
-    emit("choice");
-  });
+  modelBox.addEventListener("change", () => void choose(modelBox.value));
   document.addEventListener("pointerdown", (event) => {
     if (!panel.hidden && !event.target.closest("#collection-panel, #collections")) openPanel(false);
   });

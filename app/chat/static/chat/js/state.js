@@ -5,6 +5,7 @@ export const state = {
   me: null,
   models: [],
   collections: [],
+  assistants: [],
   conversation: null,
   /** Every loaded message of the open conversation by id, and the leaf of the branch on screen. */
   messages: new Map(),
@@ -12,7 +13,7 @@ export const state = {
   earlier: null,
   /** The running turn of this conversation ({id, stop}), or null. */
   turn: null,
-  choice: { model: null, collections: [], team: null },
+  choice: { model: null, assistant: null, collections: [], team: null },
 };
 
 export function on(name, listener) {
@@ -25,6 +26,10 @@ export function emit(name, detail = null) {
 
 export function modelOf(id) {
   return state.models.find((model) => model.id === id) ?? null;
+}
+
+export function assistantOf(id) {
+  return state.assistants.find((item) => item.id === id) ?? null;
 }
 
 /** The name shown for a model; ids of models that are gone still stand for themselves. */

@@ -3,6 +3,7 @@ import { get, page } from "../../common/js/api.js";
 import { h, icon, iconButton, skeleton } from "../../common/js/dom.js";
 import { ago, exactTime } from "../../common/js/format.js";
 import { AnswerView } from "./answer-view.js";
+import { fileLinks, filesOf } from "./attach.js";
 import { emptyState } from "./empty.js";
 import { emit, state } from "./state.js";
 import { branch, newestLeaf, versions } from "./tree.js";
@@ -36,8 +37,9 @@ function questionView(message) {
         iconButton("left", "Earlier version", go(-1), { disabled: at === 0 }), `${at + 1} / ${all.length}`,
         iconButton("right", "Later version", go(1), { disabled: at === all.length - 1 }))
     : null;
+  const earlier = state.messages.get(state.messages.get(message.parent_id)?.parent_id)?.attachments;
   return h("div", { class: "question", data: { id: message.id } },
-    h("h2", { class: "visually-hidden" }, "You asked"),
+    h("h2", { class: "visually-hidden" }, "You asked"), fileLinks(filesOf(message, earlier)) ?? "",
     h("p", { class: "question-text", dir: "auto" }, message.text),
     h("div", { class: "question-foot" }, switcher,
       h("time", { datetime: message.created_at, title: exactTime(message.created_at) }, ago(message.created_at)),
@@ -87,7 +89,7 @@ function keep(items) {
 
 function normal(item) {
   // Null lists and notices given as plain words are made alike once, here.
-  const lists = Object.fromEntries(["sources", "quotes", "notices"].map((name) => [name, item[name] ?? []]));
+  const lists = Object.fromEntries(["sources", "quotes", "notices", "attachments"].map((name) => [name, item[name] ?? []]));
   const notices = lists.notices.map((notice) => (typeof notice === "string" ? { code: "notice", message: notice } : notice));
   const price = item.price ?? item.usage?.price ?? null;
   return { ...item, ...lists, notices, price, epoch: 0, text: item.text ?? "", reasoning: item.reasoning ?? "" };
@@ -95,6 +97,11 @@ function normal(item) {
 
 function questionNode(id) {
   return thread.querySelector(`.question[data-id="${CSS.escape(id)}"]`);
+}
+
+/** Draw a question anew, when something about it became known. */
+export function redrawQuestion(message) {
+  questionNode(message.id)?.replaceWith(questionView(message));
 }
 
 async function loadEarlier() {

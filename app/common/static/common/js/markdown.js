@@ -2,8 +2,10 @@
 import MarkdownIt from "../../vendor/markdown-it/markdown-it.esm.min.mjs";
 import DOMPurify from "../../vendor/dompurify/purify.es.mjs";
 import { copyText, h, icon } from "./dom.js";
+import { mathFence, mathRules, typeset } from "./math.js";
 
 const md = new MarkdownIt({ html: false, linkify: true, breaks: false, typographer: false });
+mathRules(md);
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
 
 // A picture address can carry a conversation away to a stranger, so pictures are named and never fetched.
@@ -82,7 +84,9 @@ export function render(text, { finished = true } = {}) {
     table.replaceWith(box);
     box.append(table);
   });
+  fragment.querySelectorAll("p, li, h1, h2, h3, h4, h5, h6, td, th, blockquote").forEach((block) => (block.dir = "auto"));
   if (finished) fragment.querySelectorAll("pre").forEach(dressCode);
+  typeset(fragment);
   return fragment;
 }
 
@@ -96,16 +100,20 @@ const CONTINUES = /^(\s|[-*+](\s|$)|[>|]|\d{1,9}([.)]|$))/;
  */
 export function settledLength(text) {
   let fence = null;
+  let formula = null;
   let blankBefore = false;
   let settled = 0;
   let at = 0;
   for (const line of text.split("\n")) {
     const mark = FENCE.exec(line)?.[1];
-    if (!fence && blankBefore && line.trim() && !CONTINUES.test(line)) settled = at;
+    if (!fence && !formula && blankBefore && line.trim() && !CONTINUES.test(line)) settled = at;
     if (fence) {
       if (mark && mark[0] === fence[0] && mark.length >= fence.length && line.trim() === mark) fence = null;
+    } else if (formula) {
+      if (line.trimEnd().endsWith(formula)) formula = null;
     } else if (mark) fence = mark;
-    blankBefore = !fence && line.trim() === "";
+    else formula = mathFence(line);
+    blankBefore = !fence && !formula && line.trim() === "";
     at += line.length + 1;
   }
   return settled;

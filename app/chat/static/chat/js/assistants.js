@@ -1,0 +1,171 @@
+// The page of saved assistants: a list, and one form for making and changing.
+import { ApiError, all, get, patch, post, remove } from "../../common/js/api.js";
+import { h, icon, skeleton } from "../../common/js/dom.js";
+import { count } from "../../common/js/format.js";
+
+const byId = (id) => document.getElementById(id);
+const list = byId("assistants");
+const form = byId("assistant-form");
+const problem = byId("problem");
+const FIELDS = ["name", "slug", "description", "prompt", "model", "level"];
+let assistants = [];
+let models = [];
+let collections = [];
+let teams = [];
+/** The one that is being changed, or null for a new one. */
+let current = null;
+
+function say(words) {
+  byId("said").textContent = words;
+}
+
+function showProblem(error, retry = null) {
+  problem.hidden = !error;
+  problem.replaceChildren(...(error ? [h("div", { class: "callout bad" }, icon("alert"), h("div", { class: "grow" }, h("p", {}, error.message),
+    retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, "Try again")) : null))] : []));
+}
+
+const collectionName = (id) => collections.find((item) => item.id === id)?.name ?? "a collection you may not read";
+
+function facts(item) {
+  const words = [
+    item.model, ...item.collections.map(collectionName), item.level === "public" ? null : item.level,
+    `of ${item.team.name}${item.shared_with.length ? `, shared with ${item.shared_with.map((team) => team.name).join(", ")}` : ""}`, item.model_name,
+  ];
+  return h("p", { class: "assistant-facts" }, words.filter(Boolean).map((word) => h("span", {}, word)));
+}
+
+function card(item) {
+  const actions = h("div", { class: "assistant-actions" }, h("a", { class: "button compact", href: `/?assistant=${item.id}` }, "Ask it"));
+  if (item.may_change) {
+    actions.append(h("button", { type: "button", class: "button compact", onclick: () => edit(item) }, "Change"),
+      h("button", { type: "button", class: "icon-button compact", "aria-label": `Delete ${item.name}`, title: "Delete", onclick: () => confirmDelete(item, actions) }, icon("trash", true)));
+  }
+  return h("li", { class: "assistant", data: { id: item.id } },
+    h("div", { class: "assistant-head" }, h("div", {}, h("h2", { dir: "auto" }, item.name), item.description ? h("p", { class: "small", dir: "auto" }, item.description) : null), actions),
+    item.prompt ? h("p", { class: "prompt", dir: "auto" }, item.prompt) : null, facts(item));
+}
+
+function draw() {
+  if (assistants.length) list.replaceChildren(...assistants.map(card));
+  else list.replaceChildren(h("li", { class: "blank" }, h("h2", {}, "No assistants yet"),
+    h("p", { class: "muted" }, "Save what you would otherwise write again and again: how to answer, from which documents, with which model."),
+    h("button", { type: "button", class: "button primary", onclick: () => edit(null) }, "Make one")));
+}
+
+function confirmDelete(item, actions) {
+  const gone = async () => {
+    try {
+      await remove(`assistants/${item.id}/`);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      showProblem(error);
+      draw();
+      return;
+    }
+    assistants = assistants.filter((other) => other.id !== item.id);
+    say(`${item.name} is deleted.`);
+    draw();
+    byId("new-assistant").focus();
+  };
+  actions.replaceChildren(h("span", { class: "small" }, "Conversations with it stay. Delete?"),
+    h("button", { type: "button", class: "button compact danger", onclick: () => void gone() }, "Delete"),
+    h("button", { type: "button", class: "button compact", onclick: draw }, "Keep"));
+  actions.querySelector("button").focus();
+}
+
+function picks(box, items, chosen, words) {
+  byId(box).replaceChildren(...(items.length ? items.map((item) => h("label", {},
+    h("input", { type: "checkbox", value: item.id, checked: chosen.includes(item.id) }), h("span", { dir: "auto" }, item.name))) : [h("p", { class: "muted small" }, words)]));
+}
+
+const picked = (box) => [...byId(box).querySelectorAll("input:checked")].map((input) => input.value);
+
+function slugOf(name) {
+  return name.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60);
+}
+
+function showSlug() {
+  byId("slug-shown").textContent = `assistant/${byId("slug").value || slugOf(byId("name").value) || "…"}`;
+}
+
+function options(select, items, value) {
+  byId(select).replaceChildren(...items.map((item) => h("option", { value: item.id }, item.name)));
+  if (value && !items.some((item) => item.id === value)) byId(select).append(h("option", { value }, `${value} (no longer there)`));
+  byId(select).value = value ?? items[0]?.id ?? "";
+}
+
+function edit(item) {
+  current = item;
+  showProblem(null);
+  byId("form-title").textContent = item ? `Change ${item.name}` : "New assistant";
+  options("model", models, item?.model);
+  options("team", teams, item?.team.id);
+  for (const name of FIELDS) if (name !== "model") byId(name).value = item?.[name] ?? (name === "level" ? "public" : "");
+  byId("team-field").hidden = Boolean(item) || teams.length < 2;
+  const owner = item?.team.id ?? byId("team").value;
+  drawShared(owner, (item?.shared_with ?? []).map((team) => team.id));
+  picks("collections", collections, item?.collections ?? [], "There are no collections you can read.");
+  showSlug();
+  form.hidden = false;
+  byId("name").focus();
+}
+
+function drawShared(owner, chosen) {
+  const others = teams.filter((team) => team.id !== owner);
+  byId("shared-field").hidden = !others.length;
+  picks("shared", others, chosen, "");
+}
+
+function body() {
+  const values = Object.fromEntries(FIELDS.map((name) => [name, byId(name).value]));
+  if (!values.slug) delete values.slug;
+  const given = { ...values, collections: picked("collections"), shared_with: picked("shared") };
+  return current || !byId("team").value ? given : { ...given, team: byId("team").value };
+}
+
+async function save(event) {
+  event.preventDefault();
+  byId("save").disabled = true;
+  try {
+    const saved = current ? await patch(`assistants/${current.id}/`, body()) : await post("assistants/", body());
+    assistants = [...assistants.filter((item) => item.id !== saved.id), saved].sort((a, b) => a.name.localeCompare(b.name));
+    showProblem(null);
+    form.hidden = true;
+    draw();
+    say(`${saved.name} is saved.`);
+    list.querySelector(`[data-id="${CSS.escape(saved.id)}"] a`)?.focus();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    showProblem(error);
+  } finally {
+    byId("save").disabled = false;
+  }
+}
+
+async function begin() {
+  list.replaceChildren(h("li", {}, skeleton(4)));
+  try {
+    const [me, found, chat, readable] = await Promise.all([get("me/"), all("assistants/"), all("models/"), all("collections/")]);
+    [assistants, models, collections] = [found, chat.filter((model) => model.purpose === undefined || model.purpose === "chat"), readable];
+    teams = me.teams.filter((team) => team.role !== "viewer");
+    showProblem(null);
+    draw();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    list.replaceChildren();
+    showProblem(error, () => void begin());
+  }
+}
+
+form.addEventListener("submit", (event) => void save(event));
+byId("name").addEventListener("input", showSlug);
+byId("slug").addEventListener("input", showSlug);
+byId("team").addEventListener("change", () => drawShared(byId("team").value, picked("shared")));
+byId("prompt").addEventListener("input", () => {
+  const left = 20000 - byId("prompt").value.length;
+  byId("prompt-hint").textContent = left < 1000 ? `${count(left)} characters left.` : "They go along with every question and count as input tokens each time.";
+});
+byId("cancel").addEventListener("click", () => (form.hidden = true));
+byId("new-assistant").addEventListener("click", () => edit(null));
+void begin();
