@@ -23,6 +23,7 @@ from app.chat.planning import counted_at_once, plan_of
 from app.chat.precount import Estimate
 from app.chat.runs import ACCESS_ENDED, Run, Stopped, runs
 from app.chat.timings import figures_of, note
+from app.chat.titling import title_begin
 from app.chat.turn_rows import persist, turn_close, turn_open
 from app.chat.types import Ask, Ending
 from app.common.aio import finished
@@ -67,6 +68,8 @@ async def take_turn(ask: Ask, run: Run) -> None:
     finally:
         # Also after a mistake of ours: what a model has answered is booked, and the reader is told an end.
         await turn.close()
+    if turn.admission is not None and turn.ending.error is None:
+        title_begin(ask)
 
 
 class Turn:

@@ -25,6 +25,7 @@ from app.chat.events import TurnLog
 from app.chat.models import SentPassage, Turn, TurnState
 from app.chat.precount import Estimate
 from app.chat.selectors import turn_get
+from app.chat.titling import title_cut
 from app.chat.types import Ask, ClosedTurn
 from app.common.aio import patiently
 from app.common.clock import now
@@ -35,7 +36,6 @@ from app.gate.types import CallPlan
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-TITLE_CHARS = 60
 _DELAYED: Mapping[str, Any] = {
     "code": "writing_delayed",
     "message": "The database does not answer; your answer is stored as soon as it is back.",
@@ -103,7 +103,7 @@ def _turn_insert(ask: Ask, estimate: Estimate, plan: CallPlan) -> None:
         "lower": [level for level in Level.values if level != ask.level == highest_level(level, ask.level)],
         "estimate": json.dumps(estimate.public()),
         "route": json.dumps(ask.route.as_json()) if ask.route else None,
-        "title": ask.question.strip()[:TITLE_CHARS],
+        "title": title_cut(ask.question),
     }
     with connection.cursor() as cursor:
         cursor.execute(_OPEN, values)

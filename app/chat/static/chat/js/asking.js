@@ -9,6 +9,7 @@ import * as thread from "./thread.js";
 import { isRunning, newestLeaf } from "./tree.js";
 import { TurnFollower } from "./turn.js";
 
+const TITLE_MS = 6000;
 let serial = 0;
 let followed = null;
 /** What was last sent without an answer, so that sending the same again cannot ask twice. */
@@ -142,17 +143,23 @@ function fail(answer, error) {
   thread.viewOf(answer.id)?.refresh();
 }
 
+/** Take over the title that the server has by now. */
+async function retitle(id) {
+  const { title } = await get(`conversations/${id}/`);
+  if (state.conversation?.id !== id || title === state.conversation.title) return;
+  state.conversation.title = title;
+  conversations.touch(state.conversation);
+  emit("conversation");
+}
+
 async function settle(asked, answer) {
   conversations.touch(state.conversation);
   const { id } = state.conversation;
   try {
     await thread.reconcile(asked.id, answer.id, answer.turn_id);
-    const now = await get(`conversations/${id}/`);
-    if (state.conversation?.id === id && now.title !== state.conversation.title) {
-      state.conversation.title = now.title;
-      conversations.touch(state.conversation);
-      emit("conversation");
-    }
+    await retitle(id);
+    // A model that gives titles may still be thinking about this one.
+    if (!asked.parent_id) window.setTimeout(() => void retitle(id).catch(() => {}), TITLE_MS);
   } catch (error) {
     // The answer is complete on the page; only the server's own times and ids are missing until a reload.
     if (!(error instanceof ApiError)) throw error;
