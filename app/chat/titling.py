@@ -70,6 +70,7 @@ async def title_make(ask: Ask) -> None:
 
 def _cleared(ask: Ask) -> tuple[Target, ...]:
     """Deployments of the title model that may see this; none when the conversation has another title already."""
+    assert ask.conversation_id is not None
     if not Conversation.objects.filter(id=ask.conversation_id, title=title_cut(ask.question)).exists():
         return ()
     return tuple(
@@ -99,7 +100,8 @@ async def _asked(ask: Ask, found: Sequence[Target]) -> str:
     try:
         messages = (Message(role="system", content=_INSTRUCTIONS), Message(role="user", content=question))
         async with aclosing(admission.infer(messages, temperature=0.0)) as events:
-            text += [event.text async for event in events if isinstance(event, TextDelta)]
+            async for batch in events:
+                text += [event.text for event in batch if isinstance(event, TextDelta)]
     finally:
         await admission.end()
     return "".join(text)

@@ -10,6 +10,7 @@ from rest_framework.test import APIClient
 
 from app.api import urls
 from app.billing.budgets import budget_set
+from app.chat.models import Assistant
 from app.common.logs import JsonFormatter
 from app.common.models import uuid7
 from tests.factories import collection_make, conversation_make, document_make, key_make, turn_make, user_make
@@ -41,7 +42,7 @@ WITH_ID = [
 
 
 def _call(client, method, path):
-    if path.rstrip("/").endswith(("documents", "file")):
+    if path.rstrip("/").endswith(("documents", "file", "attachments")):
         return getattr(client, method)(path, {}, format="multipart")
     return getattr(client, method)(path, {}, format="json")
 
@@ -70,6 +71,7 @@ def test_the_unknown_and_the_foreign_look_the_same(client_for, api_key, original
         "conversations": (conversation := conversation_make(user=stranger, team=team)).id,
         "turns": turn_make(conversation=conversation).id,
         "keys": key_make(user=stranger, team=team).row.id,
+        "assistants": Assistant.objects.create(team=team, name="Theirs", slug="theirs", model="m").id,
         "budgets": budget_set(scope="team", unit="money", limit=1, period="month", team_id=team.id),
     }[path.split("/")[3]]
     unknown = uuid7()

@@ -188,7 +188,7 @@ export async function send(given = null) {
         placed.asked.attachments = data.attachments ?? [];
         thread.redrawQuestion(placed.asked);
         nameBy(question.text);
-        composer.accepted();
+        composer.accepted({ files: !given });
       },
     });
     if (whole) await settle(placed.asked, placed.answer);

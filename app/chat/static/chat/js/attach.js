@@ -141,18 +141,21 @@ export function use(items) {
 export async function restore() {
   chips = [];
   draw();
-  const waiting = state.conversation ? recall(key(), []) : [];
+  const { conversation } = state;
+  const waiting = conversation ? recall(key(), []) : [];
   for (const id of waiting) {
     try {
       const chip = {};
       known(chip, await get(`documents/${id}/`));
+      // Somebody may have gone on to another conversation meanwhile.
+      if (state.conversation?.id !== conversation.id) return;
       chips.push(chip);
       void follow(chip);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
     }
   }
-  changed();
+  if (state.conversation?.id === conversation?.id) changed();
 }
 
 /** The pre-count says of each file what becomes of it with the model that is chosen. */

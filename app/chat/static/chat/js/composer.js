@@ -135,8 +135,8 @@ export function take() {
   return question;
 }
 
-export function accepted() {
-  attach.accepted();
+export function accepted({ files = true } = {}) {
+  if (files) attach.accepted();
   remember(draftKey(), box.value || null);
   clearProblem();
 }

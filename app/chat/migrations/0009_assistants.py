@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0002_cost_centre'),
-        ('chat', '0007_attachments'),
+        ('chat', '0008_retention'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
