@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = "\n".join(
     (ROOT / "docs" / name).read_text(encoding="utf-8")
-    for name in ("faults-accounting.md", "faults-people.md")
+    for name in ("faults-accounting.md", "faults-people.md", "faults-operations.md")
 )
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", TABLES)))
 
