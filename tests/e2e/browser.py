@@ -111,7 +111,7 @@ class Person:
         """Fill the form that is on the page."""
         self.page.get_by_label("E-mail").fill(self.live.run["admin_email"])
         self.page.get_by_label("Password").fill(password or self.live.run["admin_password"])
-        self.page.get_by_role("button", name="Sign in").click()
+        self.page.get_by_role("button", name="Sign in", exact=True).click()
 
     def open(self, path: str) -> None:
         """Go to a page, signing in when it asks for that."""
