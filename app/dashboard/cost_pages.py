@@ -156,9 +156,7 @@ class AccuracyView(StaffPage):
             ]
             for one in sorted(found, key=lambda one: -abs(one.p50))
         ]
-        return table_of(
-            ("Deployment", "Calls", "5 % at most", "Median", "95 % at most", "Cut prompts"), lines
-        )
+        return table_of(("Deployment", "Calls", "Lowest 5 %", "Median", "Highest 5 %", "Cut prompts"), lines)
 
 
 class BudgetsView(PageBase):
@@ -170,9 +168,12 @@ class BudgetsView(PageBase):
         """One chart and every budget of money that runs."""
         with one_moment():
             rows = budgets_burning(team_ids=self._teams(), at=now(), people=person_level() == "named")
-            table = self._table(rows)
+            names = self._names(rows)
+            table = self._table(rows, names)
             shown = self._shown(rows)
-            context = self.base() | ({"burn": self._burn(shown), "shown": self._name(shown)} if shown else {})
+            context = self.base()
+            if shown:
+                context |= {"burn": self._burn(shown), "shown": names[f"{shown.subject} {shown.name}"]}
         if person_level() == "named":
             self.people_seen(always=True)
         if request.GET.get("format") == "csv":
@@ -197,34 +198,39 @@ class BudgetsView(PageBase):
         by_day = {s.groups[0]: s.price for s in sums if isinstance(s.groups[0], date)}
         return burn(by_day, first=first, last=last, today=self.today, limit=row.limit)
 
-    def _name(self, row: Burning) -> str:
-        if row.scope == "installation":
-            return row.name or "The installation"
-        if row.team_id is None:
-            return row.name or row.scope
-        team = names_of("team", [row.team_id])[row.team_id].text
-        if row.account_id is None:
-            return f"Team {team}" + (f": {row.name}" if row.name else "")
-        return f"{names_of('person', [row.account_id])[row.account_id].text} in {team}"
+    def _names(self, rows: list[Burning]) -> dict[str, str]:
+        """In words, by subject and name of the budget."""
+        teams = names_of("team", list({row.team_id for row in rows}))
+        people = names_of("person", list({row.account_id for row in rows}))
+        found: dict[str, str] = {}
+        for row in rows:
+            if row.team_id is None or row.scope == "installation":
+                words = row.name or row.scope
+            elif row.account_id is None:
+                words = f"Team {teams[row.team_id].text}" + (f": {row.name}" if row.name else "")
+            else:
+                words = f"{people[row.account_id].text} in {teams[row.team_id].text}"
+            found[f"{row.subject} {row.name}"] = words
+        return found
 
-    def _table(self, rows: list[Burning]) -> Table:
+    def _table(self, rows: list[Burning], names: dict[str, str]) -> Table:
         currency = settings.CURRENCY
         lines = []
         for row in rows:
             even = _elapsed(row, now())
             lines.append(
                 [
-                    Cell(self._name(row)),
+                    Cell(names[f"{row.subject} {row.name}"]),
                     Cell(money(row.limit, currency), f"{row.limit:f}"),
                     Cell(money(row.spent, currency), f"{row.spent:f}", self._entries(row)),
                     Cell(share(row.spent, row.limit)),
-                    Cell(share(even, Decimal(1)), note="of the time is over"),
+                    Cell(share(even, Decimal(1))),
                     Cell(money(row.held, currency), f"{row.held:f}", muted=not row.held),
                     Cell(money(max(Decimal(0), row.limit - row.spent - row.held), currency)),
                     _runs_out(row, even, self.zone),
                 ]
             )
-        return table_of(("Budget", "Limit", "Spent", "Used", "Even pace", "Held", "Left", "Runs out"), lines)
+        return table_of(("Budget", "Limit", "Spent", "Used", "Time over", "Held", "Left", "Runs out"), lines)
 
     def _entries(self, row: Burning) -> str:
         first = row.starts_at.astimezone(ZoneInfo(self.zone)).date()

@@ -58,7 +58,7 @@ class DearestView(PageBase):
         teams = names_of("team", list({thread.team_id for thread in found}))
         people = names_of("person", list({thread.account_id for thread in found}))
         parts = conversations_parts([thread.thread_id for thread in found])
-        places = decimals_for(max((thread.price for thread in found), default=Decimal(0)))
+        places = min(4, decimals_for(max((thread.price for thread in found), default=Decimal(0))))
         rows = [
             self._row(t, teams[t.team_id], people[t.account_id], parts.get(t.thread_id, {}), places)
             for t in found
@@ -71,7 +71,7 @@ class DearestView(PageBase):
         return [
             Cell(f"…{str(t.thread_id)[-8:]}", str(t.thread_id)),
             Cell(money(t.price, settings.CURRENCY, places), f"{t.price:f}", entries),
-            Cell("; ".join(reasons(t, parts)) or "nothing in particular"),
+            Cell("; ".join(reasons(t, parts)) or "nothing in particular", words=True),
             Cell(count(t.turns), str(t.turns)),
             Cell(money(each, settings.CURRENCY, places), f"{each:f}"),
             *(

@@ -16,6 +16,8 @@ class Cell:
     href: str = ""
     """Where it leads."""
     muted: bool = False
+    words: bool = False
+    """A sentence, which may take several lines."""
     note: str = ""
     """A short remark below, such as entries without a price."""
 

@@ -38,6 +38,7 @@ class PageBase(SpendBase):
         chosen = self.chosen
         everyone = "Everyone" if self.reach.is_all else "My teams"
         names = filter_names(chosen, everyone=everyone, team_ids=self.reach.team_ids)
+        sentence = chosen.sentence(names, self.today)
         return {
             "section": "dashboard",
             "tab": self.tab,
@@ -49,7 +50,7 @@ class PageBase(SpendBase):
             "teams": self.reach.teams,
             "groups": GROUP_NAMES.items(),
             "presets": presets(chosen, self.today),
-            "sentence": chosen.sentence(names, self.today),
+            "sentence": sentence if self.tab == "spend" else sentence.rpartition(", by ")[0],
             "narrowed": [
                 (names[name], chosen.query(**{name: "" if name in {"model", "kind", "flag"} else None}))
                 for name in NARROWING

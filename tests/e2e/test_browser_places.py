@@ -140,6 +140,22 @@ def test_the_dashboard_shows_the_ledger_as_chart_and_table(seat: Opener, live: L
     model = str(live.sql("SELECT public_name FROM catalog_deployment WHERE purpose = 'chat'")[0][0])
     expect(page.locator("tbody th", has_text=model)).to_be_visible()
     assert "group_by=model" in page.url
+    page.locator("tbody tr", has_text=model).locator("td a").first.click()
+    expect(page.get_by_role("heading", name="Ledger entries")).to_be_visible()
+    expect(page.locator(".narrowed")).to_contain_text(model)
+    for tab, heading in (
+        ("Budgets", "Budgets"),
+        ("Dearest conversations", "Dearest conversations"),
+        ("Own servers", "Own servers"),
+        ("How sure", "How sure the figures are"),
+        ("Overview", "Spend"),
+    ):
+        page.get_by_role("navigation", name="Views of spend").get_by_role("link", name=tab).click()
+        expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+        assert person.overflow() == 0, tab
+    with page.expect_download() as got:
+        page.get_by_role("link", name="CSV").click()
+    assert got.value.suggested_filename.startswith("spend-by-model-")
 
 
 def total(live: Live) -> Decimal:
