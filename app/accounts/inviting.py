@@ -87,7 +87,7 @@ def invitations_import(*, caller: Caller, team: Team, text: str) -> list[Invitat
 
 def invitation_link(invitation: Invitation) -> str:
     """The address under which the invitation is taken up."""
-    token = signing.dumps(str(invitation.id), salt=_SALT)
+    token = signing.Signer(salt=_SALT).sign(str(invitation.id))
     return absolute(reverse("accounts:invitation", kwargs={"token": token}))
 
 
@@ -105,7 +105,7 @@ def invitation_mail(invitation: Invitation) -> None:
 def invitation_open(token: str, *, lock: bool = False) -> Invitation:
     """The invitation behind a link. Errors: NotFound, Conflict when it was used or is too old."""
     try:
-        identity = UUID(signing.loads(token, salt=_SALT))
+        identity = UUID(signing.Signer(salt=_SALT).unsign(token))
     except (signing.BadSignature, ValueError) as exc:
         raise NotFound("This link is not whole. Copy it again from the mail, to its very end.") from exc
     rows = Invitation.objects.select_related("team", "invited_by")

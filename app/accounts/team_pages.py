@@ -6,6 +6,7 @@ from uuid import UUID
 from allauth.account.forms import SetPasswordField
 from allauth.account.utils import perform_login
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core.exceptions import PermissionDenied
@@ -201,6 +202,8 @@ class InvitationView(View):
             joined = invitation_accept(token=token, user=request.user)
             messages.success(request, f"You are in {joined.team.name} now.")
             return redirect("accounts:home")
+        if settings.SSO_ONLY:
+            return redirect(request.path)
         form = JoinForm(request.POST)
         if not form.is_valid():
             return self._page(request, form)

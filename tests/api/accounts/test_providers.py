@@ -12,7 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 from pytest_django import Settings
 
+from app.accounts.inviting import Wish, invitation_create, invitation_link
 from app.accounts.models import GroupRule, IdentityProvider, Membership, Role, Team, User
+from app.accounts.selectors import caller_by_user
 from app.common.crypto import encrypt
 from tests.factories import PASSWORD, team_make, user_make
 from tests.oidc import CLIENT, SECRET, Provider, provider_running
@@ -369,6 +371,24 @@ def test_where_people_come_through_the_provider_a_password_opens_nothing(
     assert who(client) is None
     come_in(client)
     assert who(client) == ANN["email"]
+
+
+def test_whoever_is_invited_comes_through_the_provider_and_joins(
+    client: Client, idp: Provider, settings: Settings
+) -> None:
+    settings.SSO_ONLY = True
+    enter(idp, domains="corp.example")
+    del idp.claims["email_verified"]
+    boss = user_make()
+    wish = Wish(team_make(owner=boss, name="Crew"), ANN["email"], "Ann", "member")
+    path = urlsplit(invitation_link(invitation_create(caller=caller_by_user(boss), wish=wish))).path
+    shown = client.get(path).text
+    assert ("Go on with Corp" in shown, 'type="password"' in shown) == (True, False)
+    assert client.post(path, {"name": "Ann", "password": "a whole new passphrase"})["Location"] == path
+    assert not User.objects.filter(email=ANN["email"]).exists()
+    assert come_in(client, next_url=path)["Location"] == path
+    client.post(path)
+    assert roles(User.objects.get(email=ANN["email"])) == {"Crew": "member"}
 
 
 def test_staff_keep_one_form_for_the_day_when_no_provider_answers(
