@@ -6,6 +6,8 @@ from django.urls import include, path
 from django.utils.functional import lazy
 from django.views.generic import RedirectView
 
+from app.dashboard.my_usage import MyUsageCsvView, MyUsageView
+
 _ICON = lazy(lambda: staticfiles_storage.url("common/icon.svg"), str)()
 
 urlpatterns = [
@@ -19,6 +21,8 @@ urlpatterns = [
     path("dashboard/", include("app.dashboard.urls")),
     # Before the API, whose last route says that there is no such path.
     path("", include("app.ops.urls")),
+    path("usage/", MyUsageView.as_view(), name="my-usage"),
+    path("usage/usage.csv", MyUsageCsvView.as_view(), name="my-usage-csv"),
     path("", include("app.api.urls")),
     path("", include("app.chat.urls")),
 ]

@@ -19,6 +19,7 @@ from app.api.views.documents import (
     DocumentView,
 )
 from app.api.views.erasing import CollectionEraseView, DocumentEraseView, ReceiptView
+from app.api.views.exports import ExportView
 from app.api.views.ingestion import DocumentCancelView, DocumentRereadView, DocumentRetryView
 from app.api.views.keys import KeysView, KeyView
 from app.api.views.limits import LimitRequestDecisionView, LimitRequestsView
@@ -26,6 +27,7 @@ from app.api.views.messages import FeedbackView, SourcesView, TurnView
 from app.api.views.pages import PagePictureView, PageView
 from app.api.views.previews import PreviewView
 from app.api.views.search import SearchView
+from app.api.views.shares import ConversationSharesView, SharedMessagesView, SharesView, ShareView
 from app.api.views.statements import StatementCsvView, StatementsView, StatementView
 from app.api.views.system import DocsView, NowhereView, SchemaView, healthz, metrics, readyz
 from app.api.views.usage import UsageView
@@ -84,6 +86,11 @@ urlpatterns = [
     *both("conversations/<uuid:conversation_id>", ConversationView, "conversation"),
     *both("conversations/<uuid:conversation_id>/messages", MessagesView, "conversation-messages"),
     *both("conversations/<uuid:conversation_id>/attachments", AttachmentsView, "conversation-attachments"),
+    *both("conversations/<uuid:conversation_id>/export", ExportView, "conversation-export"),
+    *both("conversations/<uuid:conversation_id>/shares", ConversationSharesView, "conversation-shares"),
+    *both("shares", SharesView, "shares"),
+    *both("shares/<uuid:share_id>", ShareView, "share"),
+    *both("shares/<uuid:share_id>/messages", SharedMessagesView, "share-messages"),
     *both("turns/<uuid:turn_id>", TurnView, "turn"),
     *both("turns/<uuid:turn_id>/sources", SourcesView, "turn-sources"),
     *both("turns/<uuid:turn_id>/feedback", FeedbackView, "turn-feedback"),

@@ -15,7 +15,7 @@ from app.chat.models import Conversation, Turn, TurnState
 
 MOST_WORDS, LONGEST_WORD = 12, 100
 SNIPPET_CHARS = 160
-_BEFORE = 50
+_BEFORE = 24
 """How much of a snippet stands before its first hit."""
 _INDEXED_CHARS = 60_000
 """As in the function `chat_words`: what lies beyond in one question or answer is not found."""
@@ -103,6 +103,8 @@ def _snippet(text: str, words: Sequence[str]) -> tuple[Piece, ...]:
     near = " ".join(text[start : start + 4 * SNIPPET_CHARS].split())
     hit = pattern.search(near)
     at = max(0, hit.start() - _BEFORE) if hit else 0
+    # Begin with a whole word where one is near.
+    at = near.find(" ", at, hit.start()) + 1 or at if hit and at else at
     shown = near[at : at + SNIPPET_CHARS]
     cut_before, cut_after = (
         start + at > 0,

@@ -1,5 +1,7 @@
 """Conversations and turns. A turn is one question with its answer; branches hang on `parent`."""
 
+from uuid import uuid4
+
 from django.conf import settings
 from django.db import models
 
@@ -212,3 +214,22 @@ class RetentionRule(BaseModel):
     def __str__(self) -> str:
         kept = f"{self.days} days" if self.days else self.get_conversations_display()
         return f"conversations: {kept}, raw usage: {self.raw_usage_days} days"
+
+
+class Audience(models.TextChoices):
+    """Who may open a shared conversation; nobody may without signing in."""
+
+    EVERYONE = "everyone"
+    TEAM = "team"
+
+
+class ShareLink(BaseModel):
+    """A branch of a conversation that others may read. Its id is random: neither guessed nor ordered by time."""
+
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="shares")
+    leaf = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="+")
+    """The last turn that is shown: what is asked later is not."""
+    audience = models.CharField(max_length=10, choices=Audience, default=Audience.EVERYONE)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)

@@ -1,6 +1,14 @@
 from django.urls import path
 
-from app.chat.views import AssistantsView, ChatView, DocumentsView, DocumentView
+from app.chat.views import (
+    AssistantsView,
+    ChatView,
+    DocumentsView,
+    DocumentView,
+    KeysView,
+    SharedView,
+    SharesView,
+)
 
 app_name = "chat"
 urlpatterns = [
@@ -9,4 +17,7 @@ urlpatterns = [
     path("assistants/", AssistantsView.as_view(), name="assistants"),
     path("documents/", DocumentsView.as_view(), name="documents"),
     path("documents/<uuid:document_id>/", DocumentView.as_view(), name="document"),
+    path("s/<uuid:share_id>/", SharedView.as_view(), name="shared"),
+    path("shares/", SharesView.as_view(), name="shares"),
+    path("keys/", KeysView.as_view(), name="keys"),
 ]

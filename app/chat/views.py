@@ -1,12 +1,17 @@
 """The pages of the chat. They carry no data of their own: the page asks the API, which checks each right."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.auth.mixins import LoginRequiredMixin
+from django.http import Http404
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.generic import TemplateView
 
+from app.accounts.models import User
+from app.accounts.selectors import caller_by_user
+from app.chat.sharing import share_open
+from app.common.errors import NotAllowed, NotFound
 from retrieval.accepted import SUFFIXES, WORDS
 
 
@@ -64,3 +69,33 @@ class DocumentView(PageView):
     def page(self) -> dict[str, str | None]:
         """The document to show."""
         return {"document": str(self.kwargs["document_id"])}
+
+
+class SharedView(PageView):
+    """A conversation that somebody shared; every link that does not open for this reader is the same 404."""
+
+    template_name = "chat/shared.html"
+    section = "shared"
+
+    def page(self) -> dict[str, str | None]:
+        """The link to read, once it is sure that it opens."""
+        share_id = self.kwargs["share_id"]
+        try:
+            share_open(caller_by_user(cast(User, self.request.user)), share_id)
+        except (NotFound, NotAllowed) as exc:
+            raise Http404(exc.message) from exc
+        return {"share": str(share_id)}
+
+
+class SharesView(PageView):
+    """The links that this person made."""
+
+    template_name = "chat/shares.html"
+    section = "shares"
+
+
+class KeysView(PageView):
+    """API keys of this person, and of the teams this person administers."""
+
+    template_name = "chat/keys.html"
+    section = "keys"

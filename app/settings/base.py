@@ -282,6 +282,8 @@ SPECTACULAR_SETTINGS = {
         "LimitUnitEnum": ("money", "tokens", "requests", "bytes", "pages"),
         "StatusEnum": ("queued", "parsing", "chunking", "embedding", "ready", "failed", "cancelled"),
         "ExportStatusEnum": ("queued", "running", "ready", "failed"),
+        "MembershipRoleEnum": ("viewer", "member", "admin", "owner"),
+        "MessageRoleEnum": ("user", "assistant"),
     },
     "TITLE": "Tessera",
     "DESCRIPTION": "Chat over your own documents, every token counted.",

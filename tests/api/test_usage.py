@@ -1,5 +1,8 @@
 """usage/: ledger sums, each only for whom they are meant."""
 
+import csv
+import io
+import re
 from decimal import Decimal
 
 import pytest
@@ -141,3 +144,37 @@ def test_a_question_that_cannot_be_answered_names_its_field(client_for, api_key,
     answer = client_for(api_key).get(USAGE, query)
     assert answer.status_code == 422
     assert set(answer.json()["error"]["detail"]["fields"]) == set(query)
+
+
+def test_my_page_shows_my_own_use_and_nobody_elses(client, user, team, api_key, spent):
+    colleague = user_make(team=team, role=Role.MEMBER)
+    spent(key_make(user=colleague, team=team), input_tokens=9_000_000)
+    client.force_login(user)
+    assert "Nothing was used in this time" in client.get("/usage/").text
+    spent(api_key, input_tokens=12_345)
+    page = client.get("/usage/?group_by=model").text
+    assert re.search(r"\b0\.00123450* EUR", page)
+    assert "12\u202f345" in page
+    assert "9\u202f" not in page
+    lines = list(csv.reader(io.StringIO(client.get("/usage/usage.csv?group_by=kind").text.lstrip("\ufeff"))))
+    assert lines[0][:2] == ["kind", "price"]
+    assert [(line[0], Decimal(line[1])) for line in lines[1:]] == [("Answers", Decimal("0.0012345"))]
+
+
+def test_a_wrong_span_on_my_page_is_said(client, user):
+    client.force_login(user)
+    assert "is no date" in client.get("/usage/?from=yesterday").text
+    assert client.get("/usage/?group_by=person&team=x").status_code == 200
+
+
+def test_my_page_asks_strangers_to_sign_in(client):
+    assert client.get("/usage/").status_code == client.get("/usage/usage.csv").status_code == 302
+
+
+def test_no_name_is_a_formula_in_the_table(client, user, api_key, spent):
+    api_key.row.name = "=HYPERLINK(1)"
+    api_key.row.save()
+    spent(api_key)
+    client.force_login(user)
+    text = client.get("/usage/usage.csv?group_by=key").text
+    assert "'=HYPERLINK(1)" in text

@@ -81,7 +81,13 @@ async function begin() {
   thread.start(actions);
   picker.start();
   meter.start();
-  keys.start({ stop: asking.stop, closePanel: sources.close, newConversation: () => void go(null) });
+  keys.start({
+    stop: asking.stop, closePanel: sources.close, newConversation: () => void go(null), moveInList: conversations.moveFocus,
+    findConversation() {
+      setRail(true);
+      conversations.focusSearch();
+    },
+  });
   on("conversation", headline);
   on("renamed", (item) => {
     if (state.conversation?.id !== item.id) return;

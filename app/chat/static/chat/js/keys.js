@@ -15,7 +15,13 @@ function escape({ stop, closePanel }) {
 
 export function start(actions) {
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey) return;
+    if (event.defaultPrevented || event.altKey) return;
+    if (event.metaKey || event.ctrlKey) {
+      if (event.key.toLowerCase() !== "k" || event.shiftKey) return;
+      event.preventDefault();
+      actions.findConversation();
+      return;
+    }
     if (event.key === "Escape") escape(actions);
     else if (typing(event.target)) return;
     else if (event.key === "/") {
@@ -23,6 +29,8 @@ export function start(actions) {
       document.getElementById("composer-text").focus();
     } else if (event.key === "?") card.showModal();
     else if (event.key === "n") actions.newConversation();
+    else if (event.key === "j") actions.moveInList(1);
+    else if (event.key === "k") actions.moveInList(-1);
   });
   card.addEventListener("click", (event) => {
     if (event.target === card || event.target.closest("button")) card.close();

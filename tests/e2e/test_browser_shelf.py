@@ -1,0 +1,156 @@
+"""What stands around the conversation: the list, links, files, keys and one's own usage."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.e2e.browser import PHONE, Opener, Person, browser_opened, people
+from tests.e2e.live import Live
+
+pytestmark = [pytest.mark.e2e, pytest.mark.live]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browser_opened() as found:
+        yield found
+
+
+@pytest.fixture
+def seat(browser: Browser, live: Live) -> Iterator[Opener]:
+    with people(browser, live) as found:
+        yield found
+
+
+def choose(person: Person, title: str, entry: str) -> None:
+    """Open the menu of a conversation in the list and choose from it."""
+    row = person.page.locator(".conversation", has_text=title)
+    row.hover()
+    row.get_by_role("button", name=f"More for {title}").click()
+    person.page.get_by_role("menuitem", name=entry, exact=True).click()
+
+
+def test_a_conversation_is_found_named_kept_and_put_away(seat: Opener) -> None:
+    person = seat()
+    page = person.page
+    person.begin()
+    person.ask("Say one word about marmalade.")
+    person.answered()
+    rail = page.locator("#conversations")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("marmal")
+    found = rail.locator(".found .conversation")
+    expect(found.first).to_contain_text("marmalade")
+    expect(found.first.locator("mark").first).to_have_text("marmal")
+    page.get_by_label("Search conversations").fill("nothing has these words")
+    expect(rail).to_contain_text("Nothing found")
+    page.keyboard.press("Escape")
+    choose(person, "Say one word", "Rename")
+    page.get_by_label("New title").fill("Preserves")
+    page.keyboard.press("Enter")
+    expect(page.locator("#chat-title")).to_have_text("Preserves")
+    choose(person, "Preserves", "Pin")
+    pinned = rail.get_by_role("list", name="Pinned")
+    expect(pinned).to_contain_text("Preserves")
+    # Focus goes along by keys alone, from anywhere on the page.
+    page.locator("#chat-title").click()
+    page.keyboard.press("j")
+    expect(pinned.get_by_role("link", name="Preserves")).to_be_focused()
+    choose(person, "Preserves", "Archive")
+    expect(rail.locator(".conversation", has_text="Preserves")).to_have_count(0)
+    rail.get_by_role("button", name="Archived").click()
+    expect(rail.locator(".conversation", has_text="Preserves")).to_be_visible()
+    choose(person, "Preserves", "Take out of the archive")
+    rail.get_by_role("button", name="Back to all conversations").click()
+    choose(person, "Preserves", "Delete")
+    rail.get_by_role("button", name="Keep").click()
+    choose(person, "Preserves", "Delete")
+    rail.get_by_role("button", name="Delete", exact=True).click()
+    expect(rail.locator(".conversation", has_text="Preserves")).to_have_count(0)
+    expect(page.locator("#chat-title")).to_have_text("New conversation")
+
+
+def test_a_list_that_cannot_be_read_says_so_and_is_read_again(seat: Opener) -> None:
+    person = seat(expected=("status of 503",))
+    page = person.page
+    refused = {"error": {"code": "busy", "message": "The database is away.", "detail": {}, "retryable": True}}
+    person.open("/keys/")
+    page.route("**/api/v1/conversations/?*", lambda route: route.fulfill(status=503, json=refused))
+    page.goto("/")
+    expect(page.locator("#conversations")).to_contain_text("The database is away.")
+    page.unroute("**/api/v1/conversations/?*")
+    page.locator("#conversations").get_by_role("button", name="Try again").click()
+    expect(page.locator("#conversations")).not_to_contain_text("The database is away.")
+
+
+def test_a_conversation_is_shared_exported_and_taken_back(seat: Opener) -> None:
+    person = seat(expected=("status of 404",))
+    page = person.page
+    person.begin()
+    person.ask("Say one word about quinces.")
+    person.answered()
+    answer = person.text.inner_text()
+    page.get_by_role("button", name="Share or export this conversation").click()
+    for entry, kind in (("Export as Markdown", "text/markdown"), ("Export as JSON", "application/json")):
+        address = page.get_by_role("menuitem", name=entry).get_attribute("href")
+        assert address is not None
+        file = page.request.get(address)
+        assert file.headers["content-type"].startswith(kind)
+        assert "Say one word about quinces." in file.text()
+    page.get_by_role("menuitem", name="Share…").click()
+    panel = page.get_by_role("dialog", name="Share this conversation")
+    expect(panel).to_contain_text("No link yet.")
+    panel.get_by_role("button", name="Make a link").click()
+    link = panel.get_by_label("Link", exact=True)
+    address = link.input_value()
+    page.keyboard.press("Escape")
+    page.goto(address)
+    expect(page.locator("#shared-by")).to_contain_text("Shared by")
+    expect(page.locator(".answer .prose")).to_contain_text(answer[:40].strip())
+    assert person.overflow() == 0
+    page.goto("/shares/")
+    page.get_by_role("button", name="Take back").first.click()
+    expect(page.locator("#said")).to_contain_text("taken back")
+    page.goto(address)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("There is nothing here for you")
+
+
+def test_a_key_is_made_used_and_revoked_and_use_is_shown(seat: Opener, live: Live) -> None:
+    person = seat(expected=("status of 422",))
+    page = person.page
+    person.open("/keys/")
+    page.get_by_role("button", name="New key").click()
+    form = page.get_by_role("form", name="New key")
+    form.get_by_role("button", name="Make the key").click()
+    expect(form.get_by_label("Name", exact=True)).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Name", exact=True).fill("a script of the browser test")
+    form.get_by_label("Limit", exact=True).fill("2,50")
+    form.get_by_role("button", name="Make the key").click()
+    issued = page.get_by_role("region", name="Your new key")
+    plain = issued.locator(".plain-key").inner_text()
+    expect(issued).to_contain_text(f'api_key="{plain}"')
+    expect(issued).to_contain_text("/v1/chat/completions")
+    me = f"{live.run['url'].rstrip('/')}/api/v1/me/"
+    headers = {"Authorization": f"Bearer {plain}"}
+    assert httpx.get(me, headers=headers).status_code == 200
+    page.reload()
+    row = page.locator(".key", has_text="a script of the browser test")
+    expect(row).to_contain_text("at most 2.5")
+    expect(page.locator("#main")).not_to_contain_text(plain)
+    row.get_by_role("button", name="Revoke").click()
+    row.get_by_role("button", name="Revoke", exact=True).click()
+    expect(row).to_have_count(0)
+    page.goto("/usage/")
+    expect(page.get_by_role("heading", name="What remains")).to_be_visible()
+    page.get_by_role("link", name="kind of call").click()
+    address = page.get_by_role("link", name="CSV").get_attribute("href")
+    assert address is not None
+    table = page.request.get(address).text()
+    assert table.startswith("\ufeffkind,price,")
+    phone = seat(size=PHONE)
+    for path in ("/keys/", "/shares/", "/usage/"):
+        phone.open(path)
+        expect(phone.page.get_by_role("heading", level=1)).to_be_visible()
+        assert phone.overflow() == 0, path
