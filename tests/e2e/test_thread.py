@@ -102,7 +102,8 @@ def test_a_whole_chat_by_keyboard_alone(seat: Opener) -> None:
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement?.textContent") == "Hard to follow":
             break
-    page.keyboard.press("Space")
+    with page.expect_response("**/feedback/"):
+        page.keyboard.press("Space")
     expect(page.get_by_role("button", name="Hard to follow")).to_have_attribute("aria-pressed", "true")
     kept = person.live.sql("SELECT feedback ->> 'reason' FROM chat_turn WHERE id = %s", person.turn()["id"])
     assert kept == [("unclear",)]

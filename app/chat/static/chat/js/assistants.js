@@ -151,6 +151,8 @@ async function begin() {
     teams = me.teams.filter((team) => team.role !== "viewer");
     showProblem(null);
     draw();
+    // Before, the form would have no models to choose from.
+    byId("new-assistant").disabled = false;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     list.replaceChildren();
