@@ -66,6 +66,10 @@ EVENTS: Mapping[str, Any] = {
     | {"description": "Event `sources`: the passages that were sent, by number."},
     "EventQuotes": _object(items=_array(_object(n={"type": "integer"}, text=_TEXT, score={"type": "number"})))
     | {"description": "Event `quotes`: sentences of the passages, word for word."},
+    "EventMatches": _object(
+        items=_array(_object(n={"type": "integer"}, text=_TEXT, score={"type": "number"}))
+    )
+    | {"description": "Event `matches`: unmarked sentences that a passage says in nearly the same words."},
     "EventDelta": _object(text=_TEXT, reasoning=_TEXT, tool=_ANY)
     | {"description": "Event `delta`: one of text, reasoning, tool."},
     "EventUsage": _object(
@@ -84,8 +88,8 @@ EVENTS: Mapping[str, Any] = {
 }
 
 _STREAM = {
-    "description": "Events `turn`, `notice`, `status`, `sources`, `quotes`, `delta`, `usage`, then one of `done` and "
-    "`error`; data as in the components Event…. `id` increases; a comment comes every 15 s.",
+    "description": "Events `turn`, `notice`, `status`, `sources`, `quotes`, `delta`, `matches`, `usage`, then one of "
+    "`done` and `error`; data as in the components Event…. `id` increases; a comment comes every 15 s.",
     "content": {"text/event-stream": {"schema": _TEXT}},
 }
 _REFUSED = {

@@ -66,9 +66,10 @@ def _blank(receipt: Receipt) -> int:
         numbers: dict[UUID, set[int]] = {}
         for turn_id, number in found.values_list("turn_id", "number"):
             numbers.setdefault(turn_id, set()).add(number)
-        for turn in Turn.objects.select_for_update().filter(pk__in=numbers).exclude(quotes=[]):
+        for turn in Turn.objects.select_for_update().filter(pk__in=numbers).exclude(quotes=[], matches=None):
             turn.quotes = [quote for quote in turn.quotes if quote.get("n") not in numbers[turn.pk]]
-            turn.save(update_fields=["quotes"])
+            turn.matches = [match for match in turn.matches or () if match.get("n") not in numbers[turn.pk]]
+            turn.save(update_fields=["quotes", "matches"])
         blanked = SentPassage.objects.filter(named, erased_at=None).update(
             text="", heading="", title="", warnings=[], erased_at=now(), receipt=receipt.number
         )

@@ -100,6 +100,9 @@ class Turn(BaseModel):
     """Why this deployment: the name asked for, the deployments in order, and a line of reason for each."""
     notices = models.JSONField(default=list)
     quotes = models.JSONField(default=list)
+    matches = models.JSONField(null=True, blank=True)
+    """Unmarked sentences of the answer that a passage says in nearly the same words: found by us, not cited by the
+    model. Null: not looked for."""
     usage = models.JSONField(null=True, blank=True)
     timing = models.JSONField(default=dict)
     """Milliseconds by stage, from `app.chat.clock`."""

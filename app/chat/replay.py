@@ -11,7 +11,7 @@ from app.chat.models import Turn, TurnState
 from app.chat.selectors import HIDDEN
 from retrieval.selectors import collections_readable
 
-_GATED = (b"event: sources\n", b"event: quotes\n")
+_GATED = (b"event: sources\n", b"event: quotes\n", b"event: matches\n")
 
 
 def shows_passages(frames: bytes) -> bool:
@@ -29,8 +29,8 @@ def _rechecked(caller: Caller, frame: bytes) -> bytes:
     head, _, data = frame.partition(b"\ndata: ")
     items = orjson.loads(data)["items"]
     readable = _readable(caller, items)
-    if head.endswith(b"quotes"):
-        # A quote is the passage's own words.
+    if head.endswith((b"quotes", b"matches")):
+        # A quote is the passage's own words, and a match nearly so.
         kept = [item for item in items if item.get("collection_id") in readable]
     else:
         kept = [item if item.get("collection_id") in readable else item | HIDDEN for item in items]

@@ -15,6 +15,7 @@ from app.gate.attempts import INPUT_SHORT
 from app.gate.services import Admission
 from inference_client.errors import ContextTooLong, InferenceError, InvalidRequest, Throttled, Unsupported
 from inference_client.types import ToolCallDelta
+from retrieval.attribution import matches
 from retrieval.citations import citations
 from retrieval.errors import RetrievalError
 from retrieval.types import Passage, Prompt, Quote
@@ -137,6 +138,19 @@ def quotes(found: Iterable[Quote], passages: Sequence[Passage]) -> list[dict[str
     ]
 
 
+def matched(text: str, passages: Sequence[Passage]) -> list[dict[str, Any]]:
+    """Items of the `matches` event; each names its collection, as quotes do."""
+    return [
+        {
+            "n": match.number,
+            "text": match.text,
+            "score": match.score,
+            "collection_id": str(passages[match.number - 1].collection_id),
+        }
+        for match in matches(text, [passage.text for passage in passages])
+    ]
+
+
 def tool_piece(event: ToolCallDelta) -> dict[str, Any]:
     """A piece of a tool call as the `delta` event carries it."""
     return {"index": event.index, "id": event.id, "name": event.name, "arguments": event.arguments}
@@ -217,6 +231,7 @@ def closed_turn(taken: "Turn", usage_shown: Mapping[str, Any], figures: Mapping[
         answer=taken.log.text if marks is None else marks.text,
         reasoning=taken.log.reasoning,
         quotes=quotes(taken.quotes, taken.passages),
+        matches=taken.matches,
         notices=notices,
         usage=usage_shown,
         timing=figures,

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
+from typing import Any
 
 from app.accounts.standing import standing_of
 from app.billing.types import Settled
@@ -85,6 +86,7 @@ class Turn:
         self.admission: Admission | None = None
         self.passages: tuple[Passage, ...] = ()
         self.quotes: tuple[Quote, ...] = ()
+        self.matches: list[dict[str, Any]] | None = None
         self.ending = Ending.failed(showing.MISTAKE)
 
     async def answer(self) -> None:
@@ -232,6 +234,7 @@ class Turn:
         """Settle, append, and tell the reader how it ended. A database that is away for a while is waited for."""
         self.log.flush()
         self.run.failure = self.ending.error
+        await self._match()
         if self.admission is not None:
             for notice in showing.short_notices(self.admission):
                 self.log.emit("notice", notice)
@@ -246,6 +249,13 @@ class Turn:
             self.run.figures = partial(dict, figures)
             note(self, settled, figures)
         self.log.emit(*showing.end(self.ending))
+
+    async def _match(self) -> None:
+        """Say which passages have the words of what the model left unmarked."""
+        if self.log.text and self.passages:
+            self.matches = await asyncio.to_thread(showing.matched, self.log.text, self.passages)
+            if self.matches:
+                self.log.emit("matches", {"items": self.matches})
 
     def _store(self, settled: Settled | None) -> None:
         """Append the answer to its conversation. Runs in a database thread, right after the settlement."""

@@ -125,7 +125,7 @@ def turn_close(row: ClosedTurn) -> None:
 _CLOSE = """
 UPDATE chat_turn SET answer = %(answer)s, reasoning = %(reasoning)s, state = %(state)s,
   finish_reason = %(finish_reason)s, error = %(error)s::jsonb, quotes = %(quotes)s::jsonb,
-  notices = %(notices)s::jsonb, usage = %(usage)s::jsonb, timing = %(timing)s::jsonb,
+  matches = %(matches)s::jsonb, notices = %(notices)s::jsonb, usage = %(usage)s::jsonb, timing = %(timing)s::jsonb,
   deployment_id = %(deployment)s, model = %(model)s, ended_at = %(ended_at)s
 WHERE id = %(id)s
 """
@@ -153,6 +153,7 @@ def _turn_update(row: ClosedTurn) -> int:
         "finish_reason": row.ending.finish_reason,
         "error": json.dumps(failure) if failure else None,
         "quotes": json.dumps(row.quotes),
+        "matches": None if row.matches is None else json.dumps(row.matches),
         "notices": json.dumps(row.notices),
         "usage": json.dumps(dict(row.usage)),
         "timing": json.dumps(dict(row.timing)),

@@ -159,6 +159,7 @@ class ClosedTurn:
     answer: str
     reasoning: str
     quotes: list[dict[str, Any]]
+    matches: list[dict[str, Any]] | None
     notices: list[dict[str, Any]]
     usage: Mapping[str, Any]
     timing: Mapping[str, Any]

@@ -38,7 +38,8 @@ def document(collection):
 def turn(user, team, collection, document):
     """A turn that was given the document's passage as [1] and another one's as [2]."""
     quotes = [{"n": 1, "text": SECRET}, {"n": 2, "text": "Lunch is at noon."}]
-    turn = turn_make(conversation=conversation_make(user=user, team=team), quotes=quotes)
+    matches = [{"n": 1, "text": SECRET, "score": 0.9}, {"n": 2, "text": "Lunch is at noon.", "score": 0.9}]
+    turn = turn_make(conversation=conversation_make(user=user, team=team), quotes=quotes, matches=matches)
     passage_make(turn=turn, collection=collection, number=1, text=SECRET, document_id=document.pk)
     passage_make(turn=turn, collection=collection, number=2, text="Lunch is at noon.")
     return turn
@@ -68,7 +69,7 @@ def test_erasing_blanks_the_text_wherever_it_was_kept(client_for, api_key, docum
         (2, True, None),
     ]
     assert receipt["number"] in shown["sources"][0]["title"]
-    assert [q["n"] for q in shown["quotes"]] == [2]
+    assert [q["n"] for q in shown["quotes"]] == [m["n"] for m in shown["matches"]] == [2]
     assert shown["text"] == turn.answer
     again = client_for(api_key).get(f"/api/v1/receipts/{receipt['number']}/")
     assert again.json() == receipt

@@ -114,6 +114,11 @@ class MessageOutput(serializers.Serializer[Any]):
     timing = TimingField(allow_null=True)
     sources = SourceOutput(many=True)
     quotes = serializers.ListField(child=serializers.DictField())
+    matches = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="{n, text, score} of sentences without a mark that passage n says in nearly the same words: found by "
+        "Tessera, not cited by the model.",
+    )
     notices = serializers.ListField(child=serializers.DictField())
     error = serializers.DictField(allow_null=True)
     feedback = serializers.DictField(allow_null=True)

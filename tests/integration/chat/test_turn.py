@@ -19,6 +19,7 @@ from app.common.money import money
 from retrieval.models import Collection
 from retrieval.services import collection_create, document_create, document_ingest
 from tests.integration.chat.conftest import take
+from tests.integration.chat.upstream import answered, said
 
 pytestmark = pytest.mark.django_db
 
@@ -99,6 +100,20 @@ def test_the_documents_speak_first_with_a_demonstration_model(gather: Gather, li
     assert quotes[0]["n"] == 1
     assert taken.names.index("quotes") < taken.names.index("delta")
     assert any(n["code"] == "demonstration_model" for n in taken.named("turn")[0]["notices"])
+
+
+def test_an_unmarked_sentence_with_the_words_of_a_passage_is_matched(
+    gather: Gather, library: Collection
+) -> None:
+    """The scripted model says the document's own sentence without a mark, and one of its own."""
+    sentence = FACT.strip()
+    ask = gather("Who services the boiler in Leiden?", collections=[library.id])
+    taken = answered(ask, said(f"{sentence} I would also ask the neighbours about their garden fence."))
+    turn = Turn.objects.get(id=ask.turn_id)
+    assert [(match["n"], match["text"]) for match in turn.matches] == [(1, sentence)]
+    assert taken.named("matches") == [{"items": turn.matches}]
+    assert taken.names.index("matches") < taken.names.index("usage")
+    assert not SentPassage.objects.filter(turn=turn, cited=True).exists()
 
 
 def test_nothing_found_is_said(gather: Gather, team: Team, user: User, servers: None) -> None:

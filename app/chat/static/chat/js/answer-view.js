@@ -8,6 +8,7 @@ import { quietLine } from "./quiet.js";
 import { announce } from "./live.js";
 import { collectionName } from "./state.js";
 import { isRunning } from "./tree.js";
+import { matchList } from "./matches.js";
 
 function phaseWords(answer, asked) {
   const found = answer.sources.length;
@@ -173,6 +174,8 @@ export class AnswerView {
       const where = this.asked.length ? this.asked.map(collectionName).join(", ") : "the chosen documents";
       parts.push(h("p", { class: "nothing" }, `Nothing on this was found in ${where}. The answer rests on no document.`));
     }
+    const matches = matchList(this.answer, this.open);
+    if (matches) parts.push(matches);
     this.sources.replaceChildren(...parts);
   }
 

@@ -33,6 +33,9 @@ const steps = {
     answer.sources = data.items ?? [];
     answer.searched = true;
   },
+  matches(answer, data) {
+    answer.matches = data.items ?? [];
+  },
   quotes(answer, data) {
     answer.quotes = data.items ?? [];
   },
