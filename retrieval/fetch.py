@@ -37,6 +37,8 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f/\\]")
 class AddressRefused(Invalid):
     """This address is not one that may be fetched from here."""
 
+    code = "address_refused"
+
     def __init__(self, message: str) -> None:
         super().__init__("url", message)
 

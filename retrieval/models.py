@@ -165,6 +165,9 @@ class Document(Row):
     language = models.CharField(max_length=8, blank=True, default="")
     """ISO 639-1 of what was read; empty when it could not be told."""
     metadata = models.JSONField(default=dict, blank=True)
+    """What the file says of itself, and over it what people said; search filters by it."""
+    described = models.JSONField(default=dict, blank=True)
+    """What people said alone: it outlives reading the document anew."""
     warnings = models.JSONField(default=list, blank=True)
     ready_at = models.DateTimeField(null=True, blank=True)
 

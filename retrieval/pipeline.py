@@ -5,6 +5,7 @@ one does. Vectors that were paid for are kept as drafts, so that a job that was 
 """
 
 import logging
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 from uuid import UUID
@@ -128,13 +129,19 @@ def _chunk(lease: Lease, outcome: _Outcome, reading: Reading) -> list[ChunkCut]:
         mime=reading.mime,
         pages=len(reading.pages) if reading.paged else None,
         warnings=list(reading.warnings),
-        metadata=dict(reading.metadata),
+        metadata={**reading.metadata, **_described(lease)},
         title=str(reading.metadata.get("title", ""))[:500],
     )
     cuts = chunk(reading.pages, settings=chunking_settings(lease.chunking))
     if not cuts:
         raise ReadError(f"“{lease.name}” holds no text that could be searched.", reason="empty")
     return cuts
+
+
+def _described(lease: Lease) -> Mapping[str, object]:
+    """What people said of the document, also while it was being read."""
+    said = Document.objects.filter(pk=lease.document_id).values_list("described", flat=True).first()
+    return said or {}
 
 
 def _serve(lease: Lease, outcome: _Outcome, reading: Reading, cuts: list[ChunkCut]) -> set[str]:

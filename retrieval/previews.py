@@ -45,8 +45,10 @@ def chunking_shown(given: Mapping[str, int]) -> dict[str, int]:
     return asdict(Settings(**given))
 
 
-def document_preview(*, document: Document, chunking: Mapping[str, int], limit: int) -> Preview:
-    """Cut one document with these sizes, storing nothing.
+def document_preview(
+    *, document: Document, chunking: Mapping[str, int], limit: int, password: str = ""
+) -> Preview:
+    """Cut one document with these sizes, storing nothing. An encrypted file needs its password again.
 
     Errors: Invalid, ReadError (also when reading takes longer than a preview may), RetrievalError.
     """
@@ -54,5 +56,6 @@ def document_preview(*, document: Document, chunking: Mapping[str, int], limit: 
     path = storage.blob_path(document.serving_sha256 or document.sha256)
     if not path.is_file():
         raise RetrievalError(f"The original of “{document.name}” is not in the store any more.")
-    cuts = chunk(parsing.read(path, document.name, limits=_QUICK).pages, settings=settings)
+    reading = parsing.read(path, document.name, password=password or None, limits=_QUICK)
+    cuts = chunk(reading.pages, settings=settings)
     return Preview(len(cuts), tuple(cuts[:limit]))

@@ -189,18 +189,38 @@ def document_retry(*, document: Document, password: str = "") -> Document:
 
 
 def document_reread(*, document: Document, password: str = "") -> Document:
-    """Read a document anew, with today's reader and chunk sizes; what serves goes on serving. Errors: Conflict."""
+    """Read a document anew, with today's reader and chunk sizes; what serves goes on serving. Errors: Conflict.
+
+    What came from the web is fetched again, as a version of its own.
+    """
     ended = (Status.READY, Status.FAILED, Status.CANCELLED)
-    return _queued_again(document, ended, "one that is not being read can be read again", password)
+    return _queued_again(
+        document, ended, "one that is not being read can be read again", password, fetch=True
+    )
 
 
-def _queued_again(document: Document, states: Sequence[str], which: str, password: str) -> Document:
+def _queued_again(
+    document: Document, states: Sequence[str], which: str, password: str, *, fetch: bool = False
+) -> Document:
+    superseded = ""
     with transaction.atomic():
         row = Document.objects.select_for_update().get(pk=document.pk)
         if row.status not in states:
             raise Conflict(f"“{row.name}” is {row.status}; only {which}.")
+        if fetch and row.source_url and row.sha256:
+            superseded = row.sha256
+            _to_fetch(row)
         _requeue(row, password)
+    blobs_release({superseded})
     return row
+
+
+def _to_fetch(row: Document) -> None:
+    """A new version whose content its worker fetches. Errors: Conflict while the same address is in line already."""
+    waiting = Document.objects.filter(collection=row.collection_id, source_url=row.source_url, sha256="")
+    if waiting.exists():
+        raise Conflict("This address is being fetched in this collection at this moment. Wait for that.")
+    row.sha256, row.version = "", row.version + 1
 
 
 def document_cancel(*, document: Document) -> Document:

@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 _RETRIEVAL_CODES = {
     "forbidden": "not_allowed",
     "validation_failed": "invalid",
+    "address_refused": "invalid",
     "embedding_unavailable": "embedder_unavailable",
     "retrieval_failed": "internal",
 }

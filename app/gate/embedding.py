@@ -41,9 +41,9 @@ def choose(found: Sequence[Target], model: str | None, level: str) -> Target:
         )
     elif found:
         sentence = (
-            f"The documents are embedded with {model}, but no server serves it: vectors of two models cannot be "
-            "compared. Set EMBEDDING_MODEL back, or build the new model beside it with `manage.py "
-            "embedding_space_build`."
+            f"No server here serves the embedding model {model}. An administrator can add a deployment of this name "
+            "for embeddings, or correct the name. Documents that are embedded with it cannot be searched by another "
+            "model: `manage.py embedding_space_build` changes to one that is served."
         )
     else:
         sentence = (

@@ -2,8 +2,11 @@
 
 import json
 import re
+import socket
+import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from playwright.sync_api import expect
 from tests.e2e.browser import Person, browser_opened, people, squeezed
 from tests.e2e.live import Live, Stream, until
 from tests.e2e.test_browser import SHARED
+from tests.stack import REPOSITORY, command
 
 OPEN = SHARED / "data" / "docs" / "open"
 pytestmark = [
@@ -43,6 +47,57 @@ class Question:
     fact: str
     page: int | None
     """As the manifest has it; None where the format has no pages."""
+
+
+MODEL = "scripted"
+_DEPLOYMENT = """
+from decimal import Decimal
+from app.billing.services import price_set
+from app.billing.types import Rate
+from app.catalog.models import Deployment
+from app.catalog.services import backend_put, deployment_put
+
+backend = backend_put(name={model!r}, kind="openai-compatible", base_url={url!r})
+deployment_put(backend=backend, upstream_model={model!r}, purpose=Deployment.Purpose.CHAT.value, public_name={model!r},
+               price_key={model!r}, context_window=8000, slots=8, clearance="private")
+rates = [Rate(component=part, price=Decimal("0.1")) for part in ("input", "output")]
+price_set(price_key={model!r}, rates=rates, approved_by="tests")
+"""
+AT_ONCE = 2
+
+
+@pytest.fixture(scope="module")
+def model(live: Live) -> Iterator[str]:
+    """A scripted model, since the case is about passages: its words are not looked at, the search is the real one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    line = [
+        sys.executable,
+        "-m",
+        "inference_client.testing.fault_server",
+        "--port",
+        str(port),
+        "--words",
+        "3",
+    ]
+    process = subprocess.Popen(line, cwd=REPOSITORY)
+    try:
+        until(lambda: _listens(port), "the scripted server listens")
+        made = _DEPLOYMENT.format(url=f"http://127.0.0.1:{port}/v1", model=MODEL)
+        told = command("shell", "-v", "0", "-c", made, env={"TESSERA_DATA": str(live.data)})
+        assert told.returncode == 0, told.stdout
+        until(lambda: MODEL in str(live.http.get("/api/v1/models/").json()), "the scripted model is known")
+        yield MODEL
+    finally:
+        process.kill()
+        process.wait()
+        live.sql("UPDATE catalog_backend SET enabled = false WHERE base_url LIKE %s", f"%:{port}/v1")
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @dataclass(frozen=True)
@@ -102,9 +157,10 @@ def questions(shelf: Shelf) -> list[Question]:
 
 
 def _asked(live: Live, shelf: Shelf, question: Question) -> tuple[str, list[dict[str, Any]]]:
-    """(conversation, sources with their text); the model's own words are not wanted."""
+    """(conversation, sources with their text)."""
     conversation = live.conversation()
-    with live.ask(conversation, question.text, collections=[shelf.collection], max_output_tokens=4) as events:
+    wishes = {"collections": [shelf.collection], "model": MODEL, "max_output_tokens": 4}
+    with live.ask(conversation, question.text, **wishes) as events:
         stream = Stream(list(events))
     turn = live.sql("SELECT id FROM chat_turn WHERE conversation_id = %s", conversation)[0][0]
     sources = live.http.get(f"/api/v1/turns/{turn}/sources/").json()["items"]
@@ -144,15 +200,18 @@ def _opened(person: Person, conversation: str, source: dict[str, Any]) -> None:
     document.close()
 
 
+@pytest.mark.usefixtures("model")
 def test_fifty_questions_each_open_their_source_at_the_marked_passage(live: Live, shelf: Shelf) -> None:
     asked = questions(shelf)
     assert len(asked) == QUESTIONS
+    # Asked beside each other, before the browser's event loop is there.
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = list(pool.map(lambda question: _asked(live, shelf, question), asked))
     right, formats = 0, set()
     with browser_opened() as browser, people(browser, live) as seat:
         person = seat()
         person.open("/")
-        for question in asked:
-            conversation, sources = _asked(live, shelf, question)
+        for question, (conversation, sources) in zip(asked, answers, strict=True):
             best = next((item for item in sources if _right(shelf, question, item)), None)
             right += best is not None
             source = best or sources[0]

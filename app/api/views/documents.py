@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import JSONParser, MultiPartParser
@@ -23,9 +24,10 @@ from app.api.documents import (
 )
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page
-from app.api.serializers import given, refusals
+from app.api.serializers import body, given, refusals
 from app.api.views.pages import picture_address
 from app.billing.uploads import upload_admit
+from retrieval.describing import document_describe
 from retrieval.models import Document, Status
 from retrieval.removal import document_remove
 from retrieval.selectors import (
@@ -68,6 +70,8 @@ class DocumentOutput(serializers.Serializer[Any]):
     )
     pages = serializers.IntegerField(allow_null=True)
     chunk_count = serializers.IntegerField()
+    tags = serializers.SerializerMethodField()
+    metadata = serializers.DictField(help_text="What the file says of itself, and over it what was set.")
     source_url = serializers.CharField(help_text="Where it was fetched from; empty for an upload.")
     warnings = serializers.ListField(child=serializers.JSONField())
     error = serializers.DictField(allow_null=True, help_text="{step, code, message} of a failure.")
@@ -77,6 +81,10 @@ class DocumentOutput(serializers.Serializer[Any]):
 
     class Meta:
         ref_name = "Document"
+
+    def get_tags(self, row: Document) -> list[str]:
+        found = row.metadata.get("tags", [])
+        return [str(tag) for tag in found] if isinstance(found, list) else []
 
 
 class WarningSerializer(serializers.Serializer[Any]):
@@ -149,13 +157,18 @@ class DocumentsView(APIView):
 
     @extend_schema(
         operation_id="documents_list",
-        parameters=PARAMETERS,
+        parameters=[
+            *PARAMETERS,
+            OpenApiParameter("tag", str, many=True, description="Only with this tag; repeat for more."),
+        ],
         responses={200: listed(DocumentOutput, "Document"), **refusals(403, 404, 422)},
     )
     def get(self, request: Request, collection_id: UUID) -> Response:
         caller = caller_of(request)
         caller.require_scope("read")
         rows = documents_list(viewer_of(caller), collection_id)
+        if tags := request.query_params.getlist("tag"):
+            rows = rows.filter(*(Q(metadata__tags__contains=[tag]) for tag in tags))
         return page(request, rows, lambda found: DocumentOutput(documents_shown(found), many=True).data)
 
     @extend_schema(
@@ -203,6 +216,24 @@ class DocumentView(APIView):
         caller = caller_of(request)
         caller.require_scope("read")
         return Response(document_shown(document_get(viewer_of(caller), document_id)))
+
+    class Changes(serializers.Serializer[Any]):
+        tags = serializers.ListField(child=serializers.CharField(), required=False)
+        metadata = serializers.DictField(
+            required=False, help_text="Fields by which searches can be narrowed; replaces those set before."
+        )
+
+        class Meta:
+            ref_name = "DocumentChanges"
+
+    @extend_schema(
+        operation_id="documents_update",
+        request=Changes,
+        responses={200: DocumentOutput, **refusals(400, 403, 404, 422)},
+    )
+    def patch(self, request: Request, document_id: UUID) -> Response:
+        document = document_to_change(request, document_id)
+        return Response(document_shown(document_describe(document=document, **body(self.Changes, request))))
 
     @extend_schema(
         operation_id="documents_delete",

@@ -23,6 +23,15 @@ class PreviewView(APIView):
     class Input(serializers.Serializer[Any]):
         chunking = ChunkingSerializer(required=False)
         limit = serializers.IntegerField(min_value=1, max_value=200, default=20)
+        password = serializers.CharField(
+            required=False,
+            allow_blank=True,
+            default="",
+            max_length=500,
+            trim_whitespace=False,
+            write_only=True,
+            help_text="Of an encrypted file: it was forgotten once the file was read.",
+        )
 
         class Meta:
             ref_name = "ChunkPreviewRequest"
@@ -59,5 +68,7 @@ class PreviewView(APIView):
         wish = body(self.Input, request)
         document = document_get(viewer_of(caller), document_id)
         chunking = wish.get("chunking", document.collection.chunking)
-        found = document_preview(document=document, chunking=chunking, limit=wish["limit"])
+        found = document_preview(
+            document=document, chunking=chunking, limit=wish["limit"], password=wish["password"]
+        )
         return Response(self.Output(found).data)

@@ -4,11 +4,13 @@ import time
 from argparse import ArgumentParser
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.core.management.base import BaseCommand, CommandError
 
-from retrieval.errors import RetrievalError
 from retrieval.models import EmbeddingSpace
+from retrieval.ports import embed
 from retrieval.rebuild import space_back, space_begin, space_drop, space_fill, space_progress, space_switch
+from retrieval.vectors import unit_vectors
 
 _TELL_SECONDS = 5.0
 """Counting a million chunks takes a moment itself."""
@@ -31,10 +33,8 @@ class Command(BaseCommand):
         parser.add_argument("--passage-prefix", default="", help="put before a passage")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
+        with _Told():
             self._act(**options)
-        except RetrievalError as exc:
-            raise CommandError(exc.message) from exc
 
     def _act(self, **options: Any) -> None:
         if options["list"]:
@@ -46,6 +46,7 @@ class Command(BaseCommand):
         elif options["back"]:
             self._build(space_back())
         elif options["dimension"]:
+            _probe(options["model"], options["dimension"])
             self._build(
                 space_begin(
                     model=options["model"],
@@ -71,6 +72,24 @@ class Command(BaseCommand):
             self.stdout.write(f"{done} of {total} chunks")
             self._next = time.monotonic() + _TELL_SECONDS
         return True
+
+
+class _Told:
+    """Turns errors that carry a sentence into what a command says; the embedder's classes are not ours to name."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if message := getattr(error, "message", None):
+            raise CommandError(message) from error
+
+
+def _probe(model: str, dimension: int) -> None:
+    """Embed one word, so that a name nobody serves or a wrong dimension is told before anything is begun."""
+    space = EmbeddingSpace(model=model, dimension=dimension)
+    answer = async_to_sync(embed)(["probe"], space=space, role="passage", payer={"team_id": None})
+    unit_vectors(answer, texts=1, dimension=dimension)
 
 
 def _named(model: str) -> EmbeddingSpace:

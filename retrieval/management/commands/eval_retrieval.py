@@ -1,7 +1,8 @@
 """`manage.py eval_retrieval DIR [--json]`: how well each leg finds what a test collection says should be found.
 
-DIR is a BEIR-shaped folder (corpus.jsonl, queries.jsonl, qrels/test.tsv) or a folder of such. With `--collection NAME`
-it is a file of the collection's own questions instead, a line of JSON each: {question, document, page?, phrase?}.
+DIR is a BEIR-shaped folder (corpus.jsonl, queries.jsonl, qrels/test.tsv) or a folder of such. A collection's own
+questions are asked with `--collection NAME --questions FILE`, a line of JSON each:
+{question, document, page?, phrase?}.
 """
 
 import json
@@ -32,19 +33,23 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, metavar="DIR")
+        parser.add_argument("folder", type=Path, metavar="DIR", nargs="?")
         parser.add_argument("--json", action="store_true", help="one line of JSON a collection")
         parser.add_argument("--legs", nargs="+", choices=LEGS, default=list(LEGS))
-        parser.add_argument(
-            "--collection", metavar="NAME", help="DIR is a file of questions about this collection"
-        )
+        parser.add_argument("--collection", metavar="NAME", help="ask about this collection")
+        parser.add_argument("--questions", type=Path, metavar="FILE", help="what is asked about it")
         parser.add_argument("--cache", type=Path, help="where vectors are kept by the hash of their text")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            if options["collection"]:
-                self._tell(options["collection"], _own(options["collection"], options["folder"]), options)
+            if options["collection"] or options["questions"]:
+                name, file = options["collection"], options["questions"] or options["folder"]
+                if not name or file is None:
+                    raise CommandError("Say both: --collection NAME and --questions FILE.")
+                self._tell(name, _own(name, file), options)
                 return
+            if options["folder"] is None:
+                raise CommandError("Say what to measure: a BEIR-shaped DIR, or --collection and --questions.")
             folders = exams_in(options["folder"])
             if not folders:
                 raise CommandError(

@@ -1,5 +1,6 @@
 """Documents given as an address, and files that need a password."""
 
+import hashlib
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,7 +11,9 @@ import pytest
 from django.conf import LazySettings
 
 from retrieval import services, storage
+from retrieval.errors import ReadError
 from retrieval.models import Collection, Document
+from retrieval.previews import document_preview
 from retrieval.types import Viewer
 from tests.integration.retrieval.conftest import PERSON, Put, find
 from tests.integration.retrieval.embedders import TwinEmbedder
@@ -71,7 +74,7 @@ def test_an_address_is_fetched_kept_and_found(
     [
         ("/gone", "fetch_failed", "status 404"),
         ("/empty", "empty", "empty page"),
-        ("http://localhost:1/x", "validation_failed", "inside this network"),
+        ("http://localhost:1/x", "address_refused", "inside this network"),
     ],
 )
 def test_what_cannot_be_fetched_says_why_and_is_tried_again(
@@ -82,6 +85,21 @@ def test_what_cannot_be_fetched_says_why_and_is_tried_again(
     assert words in row.error_message
     again, created = services.document_fetch(collection=collection, url=row.source_url, created_by=PERSON)
     assert (again.pk, again.status, created) == (row.pk, "queued", False)
+
+
+def test_reading_anew_fetches_anew_while_the_old_version_serves(
+    collection: Collection, twin: TwinEmbedder, site: str, viewer: Viewer
+) -> None:
+    row = fetched(collection, f"{site}/pumps")
+    # What lay there before was something else.
+    Document.objects.filter(pk=row.pk).update(sha256="ab" * 32, serving_sha256="ab" * 32)
+    again = services.document_reread(document=row)
+    assert (again.sha256, again.version, again.serving_version, again.status) == ("", 2, 1, "queued")
+    assert find("blue pump", viewer, collection)[0].document_version == 1
+    services.document_ingest(row.pk)
+    row.refresh_from_db()
+    assert (row.status, row.serving_version, row.sha256) == ("ready", 2, hashlib.sha256(PAGE).hexdigest())
+    assert find("blue pump", viewer, collection)[0].document_version == 2
 
 
 def test_an_address_with_bytes_that_are_here_names_the_document(
@@ -138,6 +156,10 @@ def test_a_password_is_sealed_until_the_file_was_read_and_then_forgotten(
     row.refresh_from_db()
     assert row.password_sealed == ""
     assert find("blue pump", viewer, collection)[0].document_id == row.pk
+    # What it would be cut into needs the password too, which is not there any more.
+    with pytest.raises(ReadError, match="password"):
+        document_preview(document=row, chunking={}, limit=5)
+    assert document_preview(document=row, chunking={}, limit=5, password="geheim 1").total == 1
     # Read anew it is asked for again; what serves goes on serving.
     services.document_reread(document=row)
     assert services.document_ingest(row.pk) == "failed"

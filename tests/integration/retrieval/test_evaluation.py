@@ -84,8 +84,13 @@ def test_a_collection_answers_its_own_questions(
     ]
     file.write_text("\n".join(json.dumps(row) for row in rows))
     said = StringIO()
-    call_command("eval_retrieval", file, "--collection", collection.name, "--json", stdout=said)
+    call_command(
+        "eval_retrieval", "--collection", collection.name, "--questions", str(file), "--json", stdout=said
+    )
     assert json.loads(said.getvalue())["fused"] == {"RR@10": 0.5, "R@100": 0.5, "nDCG@10": 0.5}
+    for part in (["--collection", collection.name], ["--questions", str(file)], []):
+        with pytest.raises(CommandError, match="Say"):
+            call_command("eval_retrieval", *part)
     file.write_text('{"question": 1}')
     with pytest.raises(CommandError, match="Line 1"):
         call_command("eval_retrieval", file, "--collection", collection.name)

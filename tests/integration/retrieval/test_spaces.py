@@ -145,6 +145,8 @@ def test_a_space_that_is_given_up_is_gone_with_its_index(stored: list[Document],
         (("--back",), "nothing to go back to"),
         (("--model", "twin", "--dimension", "384"), "in use already"),
         (("--model", "second"), "--dimension"),
+        (("--model", "nobody", "--dimension", "384"), "No server serves nobody"),
+        (("--model", "twin", "--dimension", "12"), "12"),
         (("--drop", "fourth"), "no vectors of fourth"),
     ],
 )

@@ -77,7 +77,9 @@ export function documentRow(item, actions) {
   const again = (body) => act(async () => actions.changed(await post(`documents/${item.id}/retry/`, body)));
   const locked = item.status === "failed" && item.error?.code === "encrypted";
   const offer = locked ? unlock(item, again) : h("button", { type: "button", class: "button compact", onclick: () => void again({}) }, "Try again");
-  const retry = actions.writable ? offer : null;
+  // What is refused for its address is refused the next time too.
+  const final = item.error?.code === "address_refused";
+  const retry = actions.writable && !final ? offer : null;
   const buttons = h("div", { class: "row-actions" });
   const node = h("li", { class: "document", data: { id: item.id, status: item.status } });
   const take = () => act(async () => {
