@@ -52,6 +52,8 @@ class User(BaseModel, AbstractBaseUser, PermissionsMixin):
     default_team = models.ForeignKey(
         "Team", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
+    language = models.CharField(max_length=10, blank=True)
+    """Of the pages; empty: what the browser asks for."""
     account_id = models.UUIDField(default=uuid4, unique=True, editable=False)
     """Random, so that erasing the person leaves ledger rows that point at nobody."""
 

@@ -2,6 +2,7 @@ from allauth.account.views import login
 from django.urls import path
 from django.views.generic import RedirectView
 
+from app.accounts.language import LanguageView
 from app.accounts.oidc import come_back, sign_in
 from app.accounts.team_pages import (
     ImportView,
@@ -19,6 +20,7 @@ urlpatterns = [
     path("login/", login, name="login"),
     path("logout/", SignOutView.as_view(), name="logout"),
     path("devices/<int:device_id>/end/", DeviceEndView.as_view(), name="device-end"),
+    path("language/", LanguageView.as_view(), name="language"),
     path("devices/end/", DeviceEndView.as_view(), name="devices-end"),
     path("teams/<uuid:team_id>/members/", MembersView.as_view(), name="members"),
     path("teams/<uuid:team_id>/members/import/", ImportView.as_view(), name="members-import"),

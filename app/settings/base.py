@@ -67,6 +67,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "app.accounts.language.in_own_language",
     "app.audit.acting.acting",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -210,6 +211,8 @@ UPLOAD_MAX_BYTES = env.number("UPLOAD_MAX_BYTES", 50_000_000)
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
 
 EMAIL_HOST = env.text("EMAIL_HOST")
 """Empty: no mail is sent, and nothing waits for it."""

@@ -1,19 +1,20 @@
+import { t } from "../../common/js/i18n.js";
 /* Passkeys: asks the browser for one and sends what it gives with the form it stands in.
 
 A form says with data-passkey whether a key is made ("create") or asked for ("get"); the options lie in the page as
 #passkey-options, or are fetched from data-passkey-url when the button is pressed. */
 
 const WORDS = {
-  NotAllowedError: "Nothing was chosen, or it took too long. Try again when you are ready.",
-  InvalidStateError: "This device holds a passkey of your account already.",
-  SecurityError: "Browsers allow passkeys only over https and on localhost, under the name they were made for.",
+  NotAllowedError: t("Nothing was chosen, or it took too long. Try again when you are ready."),
+  InvalidStateError: t("This device holds a passkey of your account already."),
+  SecurityError: t("Browsers allow passkeys only over https and on localhost, under the name they were made for."),
 };
 
 async function optionsOf(form) {
   const url = form.dataset.passkeyUrl;
   if (!url) return JSON.parse(document.getElementById("passkey-options").textContent);
   const answer = await fetch(url, { headers: { Accept: "application/json", "X-Requested-With": "XMLHttpRequest" } });
-  if (!answer.ok) throw new Error("The server did not answer as expected. Wait a minute and try again.");
+  if (!answer.ok) throw new Error(t("The server did not answer as expected. Wait a minute and try again."));
   return answer.json();
 }
 
@@ -52,7 +53,7 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
   const problem = form.querySelector("[data-passkey-problem]");
   if (!window.PublicKeyCredential?.parseRequestOptionsFromJSON) {
     start.disabled = true;
-    problem.textContent = "This browser has no passkeys; a newer one has.";
+    problem.textContent = t("This browser has no passkeys; a newer one has.");
     problem.hidden = false;
   } else {
     start.addEventListener("click", () => run(form, problem));

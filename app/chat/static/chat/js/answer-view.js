@@ -1,6 +1,7 @@
 // One answer on the page: redrawn in parts, never as a whole, while it streams.
 import { copyText, h, icon, iconButton } from "../../common/js/dom.js";
 import { GrowingText } from "../../common/js/streaming.js";
+import { t, tn } from "../../common/js/i18n.js";
 import { citedNumbers, splitSources } from "./answer.js";
 import { citeButton, decorate, glimpse, tied } from "./citations.js";
 import { Feedback } from "./feedback.js";
@@ -13,26 +14,26 @@ import { matchList } from "./matches.js";
 function phaseWords(answer, asked) {
   const found = answer.sources.length;
   const words = {
-    sending: "Sending",
-    accepted: "Starting",
-    queued: "Waiting for a free place at the model server",
-    retrieving: asked.length ? `Searching ${asked.map(collectionName).join(", ")}` : "Preparing",
-    waiting: found ? `The model is reading ${found} ${found === 1 ? "passage" : "passages"}` : "The model is reading",
+    sending: t("Sending"),
+    accepted: t("Starting"),
+    queued: t("Waiting for a free place at the model server"),
+    retrieving: asked.length ? t("Searching {where}", { where: asked.map(collectionName).join(", ") }) : t("Preparing"),
+    waiting: found ? tn("The model is reading {n} passage", "The model is reading {n} passages", found) : t("The model is reading"),
     generating: "",
   };
-  return words[answer.phase] ?? "Working";
+  return words[answer.phase] ?? t("Working");
 }
 
 /** Words for how an answer ended, when it did not simply finish. */
 const ENDINGS = {
-  stopped: ["You stopped this answer. What was written is kept and was charged.", "Continue"],
-  interrupted: ["This answer was interrupted before its end. What was written is kept.", "Continue"],
-  length: ["The answer reached its output limit.", "Continue"],
-  content_filter: ["The provider’s content filter ended this answer.", null],
+  stopped: [t("You stopped this answer. What was written is kept and was charged."), t("Continue")],
+  interrupted: [t("This answer was interrupted before its end. What was written is kept."), t("Continue")],
+  length: [t("The answer reached its output limit."), t("Continue")],
+  content_filter: [t("The provider’s content filter ended this answer."), null],
 };
 
 /** The part that failed, where the message that follows tells what it did but not which it is. */
-const FAILED_PARTS = { chat_server_failed: "The chat server failed." };
+const FAILED_PARTS = { chat_server_failed: t("The chat server failed.") };
 
 /** Notices that concern the sources stand with them; the banner of the page speaks of the demonstration model. */
 const LATER = new Set(["left_out", "history_trimmed"]);
@@ -52,7 +53,7 @@ export class AnswerView {
     this.sources = h("div", {});
     this.footnotes = h("div", { class: "notices" });
     this.foot = h("div", { class: "answer-foot" });
-    this.node = h("article", { class: "answer", "aria-label": "Answer" },
+    this.node = h("article", { class: "answer", "aria-label": t("Answer") },
       this.notices, this.quotes, this.thinking, this.body, this.status, this.ending, this.sources, this.footnotes, this.foot);
     this.text = new GrowingText(this.body, (root) => this.cite(root));
     this.refresh();
@@ -115,7 +116,7 @@ export class AnswerView {
 
   drawPhase(broken = 0) {
     const running = isRunning(this.answer);
-    const words = broken > 1 ? "The connection broke; picking up where it stopped" : phaseWords(this.answer, this.asked);
+    const words = broken > 1 ? t("The connection broke; picking up where it stopped") : phaseWords(this.answer, this.asked);
     this.node.toggleAttribute("aria-busy", running);
     const line = running ? words : "";
     if (this.status.textContent !== line) this.status.textContent = line;
@@ -130,7 +131,7 @@ export class AnswerView {
       return h("li", {}, h("q", {}, tied(quote.text, source ? citeButton(source, this.open) : null)));
     });
     this.quotes.replaceChildren(
-      h("section", { class: "quotes", "aria-label": "From the documents" }, h("h3", {}, "From the documents"), h("ul", {}, lines)),
+      h("section", { class: "quotes", "aria-label": t("From the documents") }, h("h3", {}, t("From the documents")), h("ul", {}, lines)),
     );
     return undefined;
   }
@@ -139,7 +140,7 @@ export class AnswerView {
     const words = this.answer.reasoning;
     if (!words) return this.thinking.replaceChildren();
     if (!this.thinking.firstChild) {
-      this.thinking.append(h("details", { class: "thinking" }, h("summary", {}, "Thinking"), h("div", { class: "thought" })));
+      this.thinking.append(h("details", { class: "thinking" }, h("summary", {}, t("Thinking")), h("div", { class: "thought" })));
     }
     this.thinking.querySelector(".thought").textContent = words;
     return undefined;
@@ -150,9 +151,9 @@ export class AnswerView {
     const retry = (words, act) => h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: () => act(this.answer) }, words));
     if (error) {
       const part = FAILED_PARTS[error.code] ? [h("strong", {}, FAILED_PARTS[error.code]), " "] : null;
-      const id = error.request_id ? h("p", { class: "muted" }, `Request ${error.request_id}`) : null;
+      const id = error.request_id ? h("p", { class: "muted" }, t("Request {id}", { id: error.request_id })) : null;
       this.ending.replaceChildren(h("div", { class: "callout bad", role: "alert" }, icon("alert"),
-        h("div", { class: "grow" }, h("p", {}, part, error.message), id, retry("Try again", this.actions.again))));
+        h("div", { class: "grow" }, h("p", {}, part, error.message), id, retry(t("Try again"), this.actions.again))));
       return;
     }
     const [words, next] = ENDINGS[reason] ?? ENDINGS[state] ?? [];
@@ -166,13 +167,13 @@ export class AnswerView {
     const parts = [];
     const chip = (source) => h("li", {}, h("button", { type: "button", class: "source-chip", title: glimpse(source), onclick: () => this.open(source.n) },
       h("span", { class: "cite plain" }, String(source.n)), h("span", { class: "name" }, source.title), source.page ? h("span", { class: "muted" }, `p. ${source.page}`) : null));
-    if (cited.length) parts.push(h("ul", { class: "chips", "aria-label": "Sources of this answer" }, cited.map(chip)));
+    if (cited.length) parts.push(h("ul", { class: "chips", "aria-label": t("Sources of this answer") }, cited.map(chip)));
     if (!cited.length && this.answer.sources.length && this.answer.text) {
-      parts.push(h("p", { class: "muted small unmarked" }, "The model marked no source in this answer. It was given the passages below; check them before you rely on it."));
+      parts.push(h("p", { class: "muted small unmarked" }, t("The model marked no source in this answer. It was given the passages below; check them before you rely on it.")));
       parts.push(h("ul", { class: "chips" }, sent.slice(0, 4).map(chip)));
     } else if (this.nothingFound()) {
-      const where = this.asked.length ? this.asked.map(collectionName).join(", ") : "the chosen documents";
-      parts.push(h("p", { class: "nothing" }, `Nothing on this was found in ${where}. The answer rests on no document.`));
+      const where = this.asked.length ? this.asked.map(collectionName).join(", ") : t("the chosen documents");
+      parts.push(h("p", { class: "nothing" }, t("Nothing on this was found in {where}. The answer rests on no document.", { where })));
     }
     const matches = matchList(this.answer, this.open);
     if (matches) parts.push(matches);
@@ -186,18 +187,18 @@ export class AnswerView {
 
   drawFoot() {
     const { answer } = this;
-    const copy = iconButton("copy", "Copy as Markdown", async (event) => {
+    const copy = iconButton("copy", t("Copy as Markdown"), async (event) => {
       const button = event.currentTarget;
       const done = await copyText(answer.text);
       button.replaceChildren(icon(done ? "check" : "x", true));
       window.setTimeout(() => button.replaceChildren(icon("copy", true)), 1500);
     });
     const feedback = answer.text && answer.turn_id ? new Feedback(answer) : null;
-    const buttons = [answer.text ? copy : null, iconButton("again", "Answer again", () => this.actions.again(answer)), ...(feedback?.buttons ?? [])];
+    const buttons = [answer.text ? copy : null, iconButton("again", t("Answer again"), () => this.actions.again(answer)), ...(feedback?.buttons ?? [])];
     if (answer.sources.length) {
       const cited = citedNumbers(answer.text).length;
       const label = `${answer.sources.length} ${answer.sources.length === 1 ? "source" : "sources"}`;
-      buttons.push(h("button", { type: "button", class: "foot-link", onclick: () => this.open(null), title: `${cited} cited, ${answer.sources.length} sent` }, icon("sources", true), label));
+      buttons.push(h("button", { type: "button", class: "foot-link", onclick: () => this.open(null), title: t("{cited} cited, {sources} sent", { cited, sources: answer.sources.length }) }, icon("sources", true), label));
     }
     this.foot.replaceChildren(...[h("div", { class: "foot-buttons" }, buttons), quietLine(answer), feedback?.row].filter(Boolean));
   }

@@ -2,6 +2,7 @@
 import { ApiError, all, get, patch, post, remove } from "../../common/js/api.js";
 import { h, icon, skeleton } from "../../common/js/dom.js";
 import { count } from "../../common/js/format.js";
+import { t } from "../../common/js/i18n.js";
 
 const byId = (id) => document.getElementById(id);
 const list = byId("assistants");
@@ -22,24 +23,24 @@ function say(words) {
 function showProblem(error, retry = null) {
   problem.hidden = !error;
   problem.replaceChildren(...(error ? [h("div", { class: "callout bad" }, icon("alert"), h("div", { class: "grow" }, h("p", {}, error.message),
-    retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, "Try again")) : null))] : []));
+    retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, t("Try again"))) : null))] : []));
 }
 
-const collectionName = (id) => collections.find((item) => item.id === id)?.name ?? "a collection you may not read";
+const collectionName = (id) => collections.find((item) => item.id === id)?.name ?? t("a collection you may not read");
 
 function facts(item) {
   const words = [
     item.model, ...item.collections.map(collectionName), item.level === "public" ? null : item.level,
-    `of ${item.team.name}${item.shared_with.length ? `, shared with ${item.shared_with.map((team) => team.name).join(", ")}` : ""}`, item.model_name,
+    t("of {team}{shared}", { team: item.team.name, shared: item.shared_with.length ? `, shared with ${item.shared_with.map((team) => team.name).join(", ")}` : "" }), item.model_name,
   ];
   return h("p", { class: "assistant-facts" }, words.filter(Boolean).map((word) => h("span", {}, word)));
 }
 
 function card(item) {
-  const actions = h("div", { class: "assistant-actions" }, h("a", { class: "button compact", href: `/?assistant=${item.id}` }, "Ask it"));
+  const actions = h("div", { class: "assistant-actions" }, h("a", { class: "button compact", href: `/?assistant=${item.id}` }, t("Ask it")));
   if (item.may_change) {
-    actions.append(h("button", { type: "button", class: "button compact", onclick: () => edit(item) }, "Change"),
-      h("button", { type: "button", class: "icon-button compact", "aria-label": `Delete ${item.name}`, title: "Delete", onclick: () => confirmDelete(item, actions) }, icon("trash", true)));
+    actions.append(h("button", { type: "button", class: "button compact", onclick: () => edit(item) }, t("Change")),
+      h("button", { type: "button", class: "icon-button compact", "aria-label": t("Delete {item}", { item: item.name }), title: t("Delete"), onclick: () => confirmDelete(item, actions) }, icon("trash", true)));
   }
   return h("li", { class: "assistant", data: { id: item.id } },
     h("div", { class: "assistant-head" }, h("div", {}, h("h2", { dir: "auto" }, item.name), item.description ? h("p", { class: "small", dir: "auto" }, item.description) : null), actions),
@@ -48,9 +49,9 @@ function card(item) {
 
 function draw() {
   if (assistants.length) list.replaceChildren(...assistants.map(card));
-  else list.replaceChildren(h("li", { class: "blank" }, h("h2", {}, "No assistants yet"),
-    h("p", { class: "muted" }, "Save what you would otherwise write again and again: how to answer, from which documents, with which model."),
-    h("button", { type: "button", class: "button primary", onclick: () => edit(null) }, "Make one")));
+  else list.replaceChildren(h("li", { class: "blank" }, h("h2", {}, t("No assistants yet")),
+    h("p", { class: "muted" }, t("Save what you would otherwise write again and again: how to answer, from which documents, with which model.")),
+    h("button", { type: "button", class: "button primary", onclick: () => edit(null) }, t("Make one"))));
 }
 
 function confirmDelete(item, actions) {
@@ -64,13 +65,13 @@ function confirmDelete(item, actions) {
       return;
     }
     assistants = assistants.filter((other) => other.id !== item.id);
-    say(`${item.name} is deleted.`);
+    say(t("{item} is deleted.", { item: item.name }));
     draw();
     byId("new-assistant").focus();
   };
-  actions.replaceChildren(h("span", { class: "small" }, "Conversations with it stay. Delete?"),
-    h("button", { type: "button", class: "button compact danger", onclick: () => void gone() }, "Delete"),
-    h("button", { type: "button", class: "button compact", onclick: draw }, "Keep"));
+  actions.replaceChildren(h("span", { class: "small" }, t("Conversations with it stay. Delete?")),
+    h("button", { type: "button", class: "button compact danger", onclick: () => void gone() }, t("Delete")),
+    h("button", { type: "button", class: "button compact", onclick: draw }, t("Keep")));
   actions.querySelector("button").focus();
 }
 
@@ -98,14 +99,14 @@ function options(select, items, value) {
 function edit(item) {
   current = item;
   showProblem(null);
-  byId("form-title").textContent = item ? `Change ${item.name}` : "New assistant";
+  byId("form-title").textContent = item ? t("Change {item}", { item: item.name }) : t("New assistant");
   options("model", models, item?.model);
   options("team", teams, item?.team.id);
   for (const name of FIELDS) if (name !== "model") byId(name).value = item?.[name] ?? (name === "level" ? "public" : "");
   byId("team-field").hidden = Boolean(item) || teams.length < 2;
   const owner = item?.team.id ?? byId("team").value;
   drawShared(owner, (item?.shared_with ?? []).map((team) => team.id));
-  picks("collections", collections, item?.collections ?? [], "There are no collections you can read.");
+  picks("collections", collections, item?.collections ?? [], t("There are no collections you can read."));
   showSlug();
   form.hidden = false;
   byId("name").focus();
@@ -133,7 +134,7 @@ async function save(event) {
     showProblem(null);
     form.hidden = true;
     draw();
-    say(`${saved.name} is saved.`);
+    say(t("{saved} is saved.", { saved: saved.name }));
     list.querySelector(`[data-id="${CSS.escape(saved.id)}"] a`)?.focus();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -166,7 +167,7 @@ byId("slug").addEventListener("input", showSlug);
 byId("team").addEventListener("change", () => drawShared(byId("team").value, picked("shared")));
 byId("prompt").addEventListener("input", () => {
   const left = 20000 - byId("prompt").value.length;
-  byId("prompt-hint").textContent = left < 1000 ? `${count(left)} characters left.` : "They go along with every question and count as input tokens each time.";
+  byId("prompt-hint").textContent = left < 1000 ? t("{left} characters left.", { left: count(left) }) : t("They go along with every question and count as input tokens each time.");
 });
 byId("cancel").addEventListener("click", () => (form.hidden = true));
 byId("new-assistant").addEventListener("click", () => edit(null));

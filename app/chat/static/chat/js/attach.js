@@ -3,6 +3,7 @@ import { ApiError, get, remove } from "../../common/js/api.js";
 import { h, icon, iconButton } from "../../common/js/dom.js";
 import { bytes, count } from "../../common/js/format.js";
 import { upload } from "../../common/js/upload.js";
+import { t } from "../../common/js/i18n.js";
 import { emit, on, recall, remember, state } from "./state.js";
 
 const POLL_MS = 900;
@@ -33,13 +34,13 @@ export function blocked() {
   return broken ? `“${broken.name}” cannot go along. Remove it, then send.` : "";
 }
 
-const WAYS = { whole: "goes whole", searched: "will be searched", picture: "goes as a picture" };
-const STAGES = { queued: "in line to be read", parsing: "being read", chunking: "being read", embedding: "being indexed" };
+const WAYS = { whole: t("goes whole"), searched: t("will be searched"), picture: t("goes as a picture") };
+const STAGES = { queued: t("in line to be read"), parsing: t("being read"), chunking: t("being read"), embedding: t("being indexed") };
 
 function words(chip) {
   if (chip.failed) return chip.error;
-  if (chip.id === null) return chip.share < 1 ? `${Math.round(chip.share * 100)} %` : "being stored";
-  if (chip.status !== "ready") return STAGES[chip.status] ?? "being read";
+  if (chip.id === null) return chip.share < 1 ? `${Math.round(chip.share * 100)} %` : t("being stored");
+  if (chip.status !== "ready") return STAGES[chip.status] ?? t("being read");
   if (!chip.way) return "ready";
   return chip.tokens ? `${WAYS[chip.way]}, ${count(chip.tokens)} tokens` : WAYS[chip.way];
 }
@@ -49,9 +50,9 @@ function draw() {
   list.replaceChildren(...chips.map((chip) => h("li", { class: chip.failed ? "file failed" : "file", title: `${chip.name}${chip.size ? `, ${bytes(chip.size)}` : ""}\n${words(chip)}` },
     icon(chip.failed ? "alert" : "clip", true),
     h("span", { class: "grow" }, h("span", { class: "name", dir: "auto" }, chip.name), h("span", { class: "fate num", role: "status" }, words(chip)),
-      working(chip) && !chip.failed ? h("progress", { max: "1", value: String(chip.id === null ? chip.share : chip.progress ?? 0), "aria-label": `Reading ${chip.name}` }) : null),
-    chip.failed && chip.file ? iconButton("again", `Try ${chip.name} again`, () => void send(chip)) : null,
-    iconButton("x", `Remove ${chip.name}`, () => void drop(chip)))));
+      working(chip) && !chip.failed ? h("progress", { max: "1", value: String(chip.id === null ? chip.share : chip.progress ?? 0), "aria-label": t("Reading {chip}", { chip: chip.name }) }) : null),
+    chip.failed && chip.file ? iconButton("again", t("Try {chip} again", { chip: chip.name }), () => void send(chip)) : null,
+    iconButton("x", t("Remove {chip}", { chip: chip.name }), () => void drop(chip)))));
 }
 
 function changed() {
@@ -63,7 +64,7 @@ function changed() {
 function known(chip, document) {
   Object.assign(chip, { id: document.id, name: document.name, size: document.size, status: document.status, progress: document.progress });
   chip.failed = ["failed", "cancelled"].includes(document.status);
-  chip.error = document.error?.message ?? "It could not be read.";
+  chip.error = document.error?.message ?? t("It could not be read.");
 }
 
 async function drop(chip) {
@@ -85,7 +86,7 @@ async function follow(chip) {
       known(chip, await get(`documents/${chip.id}/`));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (error.status === 404) Object.assign(chip, { failed: true, error: "It was removed." });
+      if (error.status === 404) Object.assign(chip, { failed: true, error: t("It was removed.") });
     }
     draw();
   }
@@ -115,7 +116,7 @@ async function send(chip) {
 async function add(files) {
   // One after the other as far as the conversation that they are for has to be made first.
   for (const file of files) {
-    const chip = { file, name: file.name || "pasted picture.png", size: file.size, id: null, share: 0, status: "", failed: false, error: "" };
+    const chip = { file, name: file.name || t("pasted picture.png"), size: file.size, id: null, share: 0, status: "", failed: false, error: "" };
     chips.push(chip);
     const sent = send(chip);
     if (!state.conversation) await sent;
@@ -203,7 +204,7 @@ export function filesOf(message, before) {
 
 export function fileLinks(items) {
   if (!items.length) return null;
-  return h("ul", { class: "files", "aria-label": "Attached files" }, items.map((item) => h("li", {},
+  return h("ul", { class: "files", "aria-label": t("Attached files") }, items.map((item) => h("li", {},
     h("a", { class: "file", href: `/documents/${item.document_id}/`, title: WAYS[item.way] ?? "" }, icon("clip", true),
       h("span", { class: "name", dir: "auto" }, item.name), h("span", { class: "fate" }, { whole: "whole", searched: "searched", picture: "picture" }[item.way])))));
 }

@@ -2,6 +2,7 @@
 import { all, get } from "../../common/js/api.js";
 import { pageData } from "../../common/js/dom.js";
 import { setRail } from "../../common/js/rail.js";
+import { t } from "../../common/js/i18n.js";
 import * as asking from "./asking.js";
 import * as attach from "./attach.js";
 import * as composer from "./composer.js";
@@ -17,7 +18,7 @@ import { newestLeaf } from "./tree.js";
 const demonstration = document.getElementById("demonstration");
 
 function headline() {
-  const title = state.conversation?.title || "New conversation";
+  const title = state.conversation?.title || t("New conversation");
   document.getElementById("bar-title").textContent = title;
   document.getElementById("chat-title").textContent = title;
   document.title = state.conversation ? `${title} · Tessera` : "Tessera";
@@ -34,7 +35,7 @@ async function show(id) {
       await thread.load(id);
     } catch (error) {
       if (!error.status && error.code !== "offline") throw error;
-      thread.showFailure(error.status === 404 ? "This conversation was deleted, or it belongs to someone who has not shared it with you." : error.message,
+      thread.showFailure(error.status === 404 ? t("This conversation was deleted, or it belongs to someone who has not shared it with you.") : error.message,
         error.status === 404 ? null : () => void show(id));
       return;
     }

@@ -1,5 +1,6 @@
 // The markers [n] of an answer become small buttons; a marker that names no source is taken out.
 import { h } from "../../common/js/dom.js";
+import { t } from "../../common/js/i18n.js";
 
 const MARKER = /\s?\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]/g;
 const SKIP = "code, pre, a, button, .math";
@@ -8,16 +9,16 @@ const GLIMPSE = 240;
 
 /** Where a passage stands and how it begins, for whoever hovers. */
 export function glimpse(source) {
-  const where = [source.title, source.page ? `page ${source.page}` : source.heading].filter(Boolean).join(", ");
+  const where = [source.title, source.page ? t("page {page}", { page: source.page }) : source.heading].filter(Boolean).join(", ");
   const words = (source.text ?? "").replace(/\s+/g, " ").trim();
   return words ? `${where}\n${words.length > GLIMPSE ? `${words.slice(0, GLIMPSE).trimEnd()}…` : words}` : where;
 }
 
 export function citeButton(source, open) {
-  const where = source.page ? `${source.title}, page ${source.page}` : source.title;
+  const where = source.page ? t("{title}, page {page}", { title: source.title, page: source.page }) : source.title;
   return h(
     "button",
-    { type: "button", class: "cite", title: glimpse(source), "aria-label": `Source ${source.n}: ${where}`, data: { n: source.n }, onclick: () => open(source.n) },
+    { type: "button", class: "cite", title: glimpse(source), "aria-label": t("Source {n}: {where}", { n: source.n, where }), data: { n: source.n }, onclick: () => open(source.n) },
     String(source.n),
   );
 }

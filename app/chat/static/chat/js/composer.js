@@ -1,6 +1,7 @@
 // The question box: grows to eight lines, keeps a draft per conversation, sends on Enter, stops on Escape.
 import { ApiError, post } from "../../common/js/api.js";
 import { h, icon } from "../../common/js/dom.js";
+import { locale, t } from "../../common/js/i18n.js";
 import * as attach from "./attach.js";
 import { emit, on, recall, remember, state } from "./state.js";
 import { branch } from "./tree.js";
@@ -36,7 +37,7 @@ function changed() {
 
 function drawSend() {
   sendButton.disabled = !box.value.trim() || Boolean(state.turn) || Boolean(attach.blocked());
-  sendButton.title = attach.blocked() || "Send (Enter)";
+  sendButton.title = attach.blocked() || t("Send (Enter)");
 }
 
 /** The question that is being edited, or null. */
@@ -64,7 +65,7 @@ export function focus() {
 /** Say what went wrong right where the text is. `retry` repeats the sending. */
 export function showProblem(error, retry = null) {
   // The same words would be refused for their form once more; they have to be changed first.
-  const again = retry && error.status !== 422 ? h("button", { type: "button", class: "button compact", onclick: retry }, "Try again") : null;
+  const again = retry && error.status !== 422 ? h("button", { type: "button", class: "button compact", onclick: retry }, t("Try again")) : null;
   const more = moreButton(error);
   const actions = again || more ? h("div", { class: "actions" }, again, more) : null;
   problem.replaceChildren(h("div", { class: error.status === 402 || error.status === 429 ? "callout warn" : "callout bad" },
@@ -81,18 +82,18 @@ function moreButton(error) {
     button.disabled = true;
     try {
       await post("limit-requests/", { limit_id: limit, ...(team ? { team } : {}) });
-      button.replaceWith(h("span", { class: "muted", role: "status" }, `Asked. ${error.detail.raised_by ?? "Whoever sets the limit"} can raise it until it resets.`));
+      button.replaceWith(h("span", { class: "muted", role: "status" }, t("Asked. {raised_by} can raise it until it resets.", { raised_by: error.detail.raised_by ?? t("Whoever sets the limit") })));
     } catch (refused) {
       if (!(refused instanceof ApiError)) throw refused;
       button.replaceWith(h("span", { class: "muted", role: "status" }, refused.message));
     }
-  } }, "Ask for more");
+  } }, t("Ask for more"));
 }
 
 function limitLine({ detail, message }) {
   if (!detail?.resets_at || /\breset/i.test(message)) return null;
   const when = new Date(detail.resets_at);
-  return h("p", { class: "muted" }, `It resets on ${when.toLocaleString("en-GB", { day: "numeric", month: "long", hour: "2-digit", minute: "2-digit", timeZoneName: "short" })}.`);
+  return h("p", { class: "muted" }, t("It resets on {when}.", { when: when.toLocaleString(locale, { day: "numeric", month: "long", hour: "2-digit", minute: "2-digit", timeZoneName: "short" }) }));
 }
 
 export function clearProblem() {
@@ -194,7 +195,7 @@ function turnChanged() {
   stopButton.hidden = !running;
   sendButton.hidden = running;
   stopButton.disabled = Boolean(state.turn?.stopping);
-  stopButton.title = state.turn?.stopping ? "Stopping" : "Stop (Esc)";
+  stopButton.title = state.turn?.stopping ? t("Stopping") : t("Stop (Esc)");
   drawSend();
 }
 

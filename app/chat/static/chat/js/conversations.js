@@ -1,7 +1,7 @@
 // The list on the left: pinned ones first, then by last use; found by words, renamed, archived and deleted in place.
 import { h, icon, iconButton, skeleton } from "../../common/js/dom.js";
 import { daysAgo } from "../../common/js/format.js";
-import { language, t } from "../../common/js/i18n.js";
+import { locale, t } from "../../common/js/i18n.js";
 import { entriesOf, startTools } from "./shelf-menu.js";
 import { change, drop as forget, erase as eraseAtServer, load, more as nextPage, place, shelf } from "./shelf-data.js";
 import { conversationRow, deleteQuestion, renameField, timeOf, titleOf } from "./shelf-row.js";
@@ -23,7 +23,7 @@ function group(item) {
   if (days < 7) return t("This week");
   const when = new Date(timeOf(item));
   const year = when.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
-  return days < 31 ? t("This month") : when.toLocaleDateString(language, { month: "long", ...year });
+  return days < 31 ? t("This month") : when.toLocaleDateString(locale, { month: "long", ...year });
 }
 
 const actions = {

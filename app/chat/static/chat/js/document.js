@@ -2,6 +2,7 @@
 import { ApiError, get } from "../../common/js/api.js";
 import { h, icon, pageData, skeleton } from "../../common/js/dom.js";
 import { bytes, count } from "../../common/js/format.js";
+import { t, tn } from "../../common/js/i18n.js";
 import { markPicture, pagePicture } from "./page-picture.js";
 
 const reader = document.getElementById("reader");
@@ -54,27 +55,27 @@ function pageNode(page, look, paged) {
   const { passage } = look;
   const text = page.text.trim()
     ? h("div", { class: "read-text", dir: "auto" }, marked(page, passage))
-    : h("p", { class: "muted" }, "Nothing was read on this page. It may hold only pictures.");
-  const section = h("section", { class: page.picture ? "read-page pictured" : "read-page", id: `page-${page.number}`, "aria-label": `Page ${page.number}` },
-    paged ? h("h2", { class: "page-number num" }, `Page ${page.number}`) : null,
+    : h("p", { class: "muted" }, t("Nothing was read on this page. It may hold only pictures."));
+  const section = h("section", { class: page.picture ? "read-page pictured" : "read-page", id: `page-${page.number}`, "aria-label": t("Page {number}", { number: page.number }) },
+    paged ? h("h2", { class: "page-number num" }, t("Page {number}", { number: page.number })) : null,
     pictureNode(page, look, () => section), text);
   return section;
 }
 
 function head(item) {
-  const facts = [item.pages ? `${count(item.pages)} ${item.pages === 1 ? "page" : "pages"}` : null, bytes(item.size), item.mime, item.version > 1 ? `version ${item.version}` : null];
+  const facts = [item.pages ? tn("{pages} page", "{pages} pages", item.pages, { pages: count(item.pages) }) : null, bytes(item.size), item.mime, item.version > 1 ? t("version {version}", { version: item.version }) : null];
   return h("header", { class: "reader-head" },
-    h("p", { class: "small" }, h("a", { href: `/documents/?collection=${item.collection_id}`, class: "back" }, icon("left", true), "Documents")),
+    h("p", { class: "small" }, h("a", { href: `/documents/?collection=${item.collection_id}`, class: "back" }, icon("left", true), t("Documents"))),
     h("h1", { dir: "auto" }, item.title || item.name),
     h("p", { class: "muted small num" }, [item.title && item.title !== item.name ? item.name : null, ...facts].filter(Boolean).join(" · ")),
     item.source_url ? h("p", { class: "small address-line" }, h("a", { href: item.source_url, rel: "noopener noreferrer", target: "_blank" }, item.source_url)) : null,
-    h("p", { class: "muted small" }, "The text is what the machine read and searches. What is missing in it cannot be found."));
+    h("p", { class: "muted small" }, t("The text is what the machine read and searches. What is missing in it cannot be found.")));
 }
 
 function notes(item, look) {
   const list = (item.warnings ?? []).map((warning) => (typeof warning === "string" ? warning : warning.message));
   if (look.version && item.serving_version && look.version !== item.serving_version) {
-    list.push(`The passage was taken from version ${look.version}; this is version ${item.serving_version}, so the marked place may have moved.`);
+    list.push(t("The passage was taken from version {then}; this is version {now}, so the marked place may have moved.", { then: look.version, now: item.serving_version }));
   }
   if (item.error) list.push(item.error.message);
   return list.map((words) => h("p", { class: "callout warn" }, words));
@@ -89,7 +90,7 @@ function more(words, load) {
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       button.disabled = false;
-      button.textContent = `${error.message} Try again`;
+      button.textContent = t("{message} Try again", { message: error.message });
     }
   } }, words);
   return button;
@@ -107,13 +108,13 @@ async function drawPages(item, look, box) {
   const first = await part(item.id, begin);
   reader.classList.toggle("with-pictures", first.items.some((page) => page.picture));
   box.replaceChildren(...draw(first.items));
-  if (!first.items.length) box.append(h("p", { class: "muted" }, "Nothing has been read of this document yet."));
-  const later = (cursor) => more("Show the next pages", async () => {
+  if (!first.items.length) box.append(h("p", { class: "muted" }, t("Nothing has been read of this document yet.")));
+  const later = (cursor) => more(t("Show the next pages"), async () => {
     const next = await part(item.id, cursor);
     box.append(...draw(next.items));
     if (next.next) box.append(later(next.next));
   });
-  const earlier = (before) => more("Show earlier pages", async (button) => {
+  const earlier = (before) => more(t("Show earlier pages"), async (button) => {
     const from = Math.max(0, before - PART);
     const pages = await part(item.id, from, before - from);
     button.after(...draw(pages.items));
@@ -154,7 +155,7 @@ async function begin() {
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     reader.replaceChildren(h("div", { class: "callout bad", role: "alert" }, icon("alert"),
-      h("div", { class: "grow" }, h("p", {}, error.message), h("p", {}, h("a", { href: "/documents/" }, "Back to the documents")))));
+      h("div", { class: "grow" }, h("p", {}, error.message), h("p", {}, h("a", { href: "/documents/" }, t("Back to the documents"))))));
   }
 }
 

@@ -2,6 +2,7 @@
 import { all, get, page, post, remove } from "../../common/js/api.js";
 import { h, icon, skeleton } from "../../common/js/dom.js";
 import { count } from "../../common/js/format.js";
+import { t } from "../../common/js/i18n.js";
 import { documentRow } from "./document-row.js";
 import { uploadZone } from "./uploads.js";
 
@@ -47,22 +48,22 @@ function drawList() {
 }
 
 function emptyPage() {
-  pane.replaceChildren(h("div", { class: "blank" }, h("h2", {}, "No collections yet"),
+  pane.replaceChildren(h("div", { class: "blank" }, h("h2", {}, t("No collections yet")),
     h("p", { class: "muted" }, "A collection holds documents that are searched and shared together. Make one, then drop your files into it."),
-    h("button", { type: "button", class: "button primary", onclick: () => showForm(true) }, "Make a collection")));
+    h("button", { type: "button", class: "button primary", onclick: () => showForm(true) }, t("Make a collection"))));
 }
 
 function head() {
-  const words = [current.team ? `Owned and paid by ${current.team.name}` : null, { public: "public", internal: "internal", private: "private" }[current.level]].filter(Boolean);
+  const words = [current.team ? t("Owned and paid by {team}", { team: current.team.name }) : null, { public: t("public"), internal: t("internal"), private: t("private") }[current.level]].filter(Boolean);
   const actions = h("div", { class: "head-actions" });
-  if (may("manage")) actions.append(h("button", { type: "button", class: "icon-button", "aria-label": `Delete ${current.name}`, title: "Delete this collection", onclick: () => askDelete(actions) }, icon("trash")));
+  if (may("manage")) actions.append(h("button", { type: "button", class: "icon-button", "aria-label": t("Delete {current}", { current: current.name }), title: t("Delete this collection"), onclick: () => askDelete(actions) }, icon("trash")));
   return h("header", { class: "collection-head" }, h("div", {}, h("h2", {}, current.name), h("p", { class: "muted small" }, words.join(" · "))), actions);
 }
 
 function askDelete(actions) {
-  const yes = h("button", { type: "button", class: "button compact danger", onclick: () => void erase() }, "Delete it");
-  const no = h("button", { type: "button", class: "button compact", onclick: () => drawPane() }, "Keep");
-  actions.replaceChildren(h("p", { class: "small" }, `Delete the collection and its ${count(current.document_count ?? rows.size)} documents for good?`), yes, no);
+  const yes = h("button", { type: "button", class: "button compact danger", onclick: () => void erase() }, t("Delete it"));
+  const no = h("button", { type: "button", class: "button compact", onclick: () => drawPane() }, t("Keep"));
+  actions.replaceChildren(h("p", { class: "small" }, t("Delete the collection and its {size} documents for good?", { size: count(current.document_count ?? rows.size) })), yes, no);
   no.focus();
 }
 
@@ -117,11 +118,11 @@ function drawPane() {
       if (isNew && !rows.has(item.id)) recount(1);
       put(item, { top: true });
     },
-  }) : h("p", { class: "muted small" }, "You may read these documents; adding to them needs the right to write.");
+  }) : h("p", { class: "muted small" }, t("You may read these documents; adding to them needs the right to write."));
   pane.replaceChildren(head(), uploading, rowsBox);
   kept.forEach(({ item }) => put(item));
-  if (!kept.length) pane.append(h("p", { class: "muted no-documents" }, "There is nothing in this collection yet."));
-  if (next) pane.append(h("button", { type: "button", class: "button compact more", onclick: (event) => void more(event.currentTarget) }, "Show more"));
+  if (!kept.length) pane.append(h("p", { class: "muted no-documents" }, t("There is nothing in this collection yet.")));
+  if (next) pane.append(h("button", { type: "button", class: "button compact more", onclick: (event) => void more(event.currentTarget) }, t("Show more")));
 }
 
 async function more(button) {

@@ -1,18 +1,19 @@
 // What a reader thinks of an answer: a thumb, and for a bad one a reason, in a row under the answer.
 import { ApiError, put } from "../../common/js/api.js";
 import { h, icon, iconButton } from "../../common/js/dom.js";
+import { t } from "../../common/js/i18n.js";
 
 const REASONS = [
-  ["wrong", "Not correct"], ["incomplete", "Leaves something out"], ["sources", "Sources do not fit"],
-  ["unclear", "Hard to follow"], ["other", "Something else"],
+  ["wrong", t("Not correct")], ["incomplete", t("Leaves something out")], ["sources", t("Sources do not fit")],
+  ["unclear", t("Hard to follow")], ["other", t("Something else")],
 ];
 
 /** Two thumbs and the row that a thumb opens. `answer.feedback` is {rating, reason, comment} or null. */
 export class Feedback {
   constructor(answer) {
     this.answer = answer;
-    this.good = this.thumb("good", "Good answer");
-    this.bad = this.thumb("bad", "Bad answer");
+    this.good = this.thumb("good", t("Good answer"));
+    this.bad = this.thumb("bad", t("Bad answer"));
     this.row = h("div", { class: "feedback", hidden: true });
     this.draw();
   }
@@ -64,7 +65,7 @@ export class Feedback {
       return;
     }
     if (rating === "good") {
-      this.say("Thank you.");
+      this.say(t("Thank you."));
       return;
     }
     const chosen = (reason) => this.answer.feedback?.reason === reason;
@@ -73,13 +74,13 @@ export class Feedback {
       for (const other of this.row.querySelectorAll(".reason")) other.setAttribute("aria-pressed", String(other === currentTarget && chosen(reason)));
       await this.keep(this.answer.feedback);
     } }, words));
-    const box = h("input", { class: "input", maxlength: "2000", "aria-label": "What was wrong with it", placeholder: "Say more, if you like" });
+    const box = h("input", { class: "input", maxlength: "2000", "aria-label": t("What was wrong with it"), placeholder: t("Say more, if you like") });
     const form = h("form", { class: "feedback-more", onsubmit: async (event) => {
       event.preventDefault();
       this.answer.feedback = { ...this.answer.feedback, comment: box.value.trim() };
-      if (await this.keep(this.answer.feedback)) this.say("Thank you. It is kept with the answer.");
-    } }, box, h("button", { type: "submit", class: "button compact" }, icon("check", true), "Done"));
-    this.row.replaceChildren(h("p", { class: "small muted" }, "What was wrong?"), h("div", { class: "reasons", role: "group", "aria-label": "What was wrong" }, reasons), form);
+      if (await this.keep(this.answer.feedback)) this.say(t("Thank you. It is kept with the answer."));
+    } }, box, h("button", { type: "submit", class: "button compact" }, icon("check", true), t("Done")));
+    this.row.replaceChildren(h("p", { class: "small muted" }, t("What was wrong?")), h("div", { class: "reasons", role: "group", "aria-label": t("What was wrong") }, reasons), form);
     this.row.hidden = false;
   }
 }

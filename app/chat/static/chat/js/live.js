@@ -1,7 +1,8 @@
 // What is said to people who listen: how an answer ended, once. The words themselves are read where they stand.
+import { t } from "../../common/js/i18n.js";
 const line = document.getElementById("announcer");
 
-const ENDS = { stopped: "Answer stopped.", interrupted: "Answer interrupted.", length: "Answer cut at its limit." };
+const ENDS = { stopped: t("Answer stopped."), interrupted: t("Answer interrupted."), length: t("Answer cut at its limit.") };
 
 /** Say that an answer ended, how long it is and on how many sources it rests. */
 export function announce(answer) {
@@ -9,7 +10,7 @@ export function announce(answer) {
   const words = answer.text.split(/\s+/).filter(Boolean).length;
   const sources = answer.sources.length;
   const parts = [
-    answer.error ? "The answer failed." : ENDS[answer.finish_reason] ?? "Answer complete.",
+    answer.error ? t("The answer failed.") : ENDS[answer.finish_reason] ?? t("Answer complete."),
     words ? `${words} ${words === 1 ? "word" : "words"}.` : "",
     sources ? `${sources} ${sources === 1 ? "source" : "sources"}.` : "",
   ];

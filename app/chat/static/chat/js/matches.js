@@ -1,5 +1,6 @@
 // Sentences that the model left unmarked and a passage has in nearly the same words: found by Tessera, shown as such.
 import { h } from "../../common/js/dom.js";
+import { t, tn } from "../../common/js/i18n.js";
 import { citeButton, tied } from "./citations.js";
 
 const SHOWN = 6;
@@ -13,8 +14,8 @@ export function matchList(answer, open) {
   if (!lines.length) return null;
   const more = lines.length - SHOWN;
   return h("details", { class: "matches" },
-    h("summary", {}, lines.length === 1 ? "1 sentence matches a passage" : `${lines.length} sentences match a passage`),
-    h("p", { class: "muted small" }, "The model put no mark here. These sentences have nearly the words of a passage that it was given."),
+    h("summary", {}, tn("{n} sentence matches a passage", "{n} sentences match a passage", lines.length)),
+    h("p", { class: "muted small" }, t("The model put no mark here. These sentences have nearly the words of a passage that it was given.")),
     h("ul", {}, lines.slice(0, SHOWN)),
-    more > 0 ? h("p", { class: "muted small" }, `And ${more} more.`) : null);
+    more > 0 ? h("p", { class: "muted small" }, t("And {more} more.", { more })) : null);
 }

@@ -2,6 +2,7 @@
 import { post } from "../../common/js/api.js";
 import { h } from "../../common/js/dom.js";
 import { count, day, exactTime, money, moneyExact, moneyRange, seconds } from "../../common/js/format.js";
+import { t } from "../../common/js/i18n.js";
 import * as attach from "./attach.js";
 import { editedQuestion } from "./composer.js";
 import { emit, on, state } from "./state.js";
@@ -41,21 +42,21 @@ function capital(words) {
 
 function remaining(limit, currency) {
   if (!limit) return null;
-  const until = limit.resets_at ? `; resets ${exactTime(limit.resets_at)}` : "";
-  return h("span", { class: "wide", title: `${capital(limit.name)}: ${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} left${until}` },
-    `${amount(limit, "remaining", currency)} left`);
+  const until = limit.resets_at ? t("; resets {resets_at}", { resets_at: exactTime(limit.resets_at) }) : "";
+  return h("span", { class: "wide", title: t("{limit}: {currency} of {currency2} left{until}", { limit: capital(limit.name), currency: amount(limit, "remaining", currency), currency2: amount(limit, "limit", currency), until }) },
+    t("{currency} left", { currency: amount(limit, "remaining", currency) }));
 }
 
 function refusal(limit, currency) {
-  if (!limit) return "This does not fit a limit. The server will say which one.";
-  const reset = limit.resets_at ? `; resets on ${day(limit.resets_at)}` : "";
-  return `Not enough left: ${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} (${limit.name}${reset})`;
+  if (!limit) return t("This does not fit a limit. The server will say which one.");
+  const reset = limit.resets_at ? t("; resets on {resets_at}", { resets_at: day(limit.resets_at) }) : "";
+  return t("Not enough left: {currency} of {currency2} ({limit}{reset})", { currency: amount(limit, "remaining", currency), currency2: amount(limit, "limit", currency), limit: limit.name, reset });
 }
 
 function exactness(estimate) {
   const { kind, error_pct: band } = estimate.accuracy ?? {};
-  const by = estimate.counted_by === "server" ? "Counted by the model’s own server" : `Counted with ${estimate.tokenizer}`;
-  return kind === "exact" ? `${by}: exact, but for passages that a search may add.` : `${by}; the bill may differ by ${band ?? "?"} %.`;
+  const by = estimate.counted_by === "server" ? t("Counted by the model’s own server") : t("Counted with {tokenizer}", { tokenizer: estimate.tokenizer });
+  return kind === "exact" ? t("{by}: exact, but for passages that a search may add.", { by }) : t("{by}; the bill may differ by {band} %.", { by, band: band ?? "?" });
 }
 
 function drawLine(estimate) {
@@ -72,13 +73,13 @@ function drawLine(estimate) {
     return;
   }
   line.replaceChildren(...[
-    h("span", { title: why }, `${about}${count(tokens.expected)} tokens in`, about ? h("span", { class: "wide muted" }, ` ±${estimate.accuracy.error_pct} %`) : null),
-    h("span", { class: "wide", title: "Output tokens at most" }, `≤ ${count(estimate.max_output_tokens)} out`),
-    h("span", { class: "price", title: estimate.price ? `At most ${moneyExact(estimate.price.high)}` : moneyExact(null) },
-      estimate.price ? moneyRange(estimate.price.low, estimate.price.high) : "price unknown"),
-    estimate.time?.ttft_ms ? h("span", { class: "wide", title: "First token, by the last answers: half came sooner, half later" }, `begins in ≈${seconds(estimate.time.ttft_ms.p50)}`) : null,
+    h("span", { title: why }, t("{about}{expected} tokens in", { about, expected: count(tokens.expected) }), about ? h("span", { class: "wide muted" }, ` ±${estimate.accuracy.error_pct} %`) : null),
+    h("span", { class: "wide", title: t("Output tokens at most") }, `≤ ${count(estimate.max_output_tokens)} out`),
+    h("span", { class: "price", title: estimate.price ? t("At most {high}", { high: moneyExact(estimate.price.high) }) : moneyExact(null) },
+      estimate.price ? moneyRange(estimate.price.low, estimate.price.high) : t("price unknown")),
+    estimate.time?.ttft_ms ? h("span", { class: "wide", title: t("First token, by the last answers: half came sooner, half later") }, t("begins in ≈{p50}", { p50: seconds(estimate.time.ttft_ms.p50) })) : null,
     remaining(tight, currency),
-    estimate.verdict === "capped" ? h("span", { class: "warn" }, "answer will be shortened") : null,
+    estimate.verdict === "capped" ? h("span", { class: "warn" }, t("answer will be shortened")) : null,
   ].filter(Boolean));
 }
 
@@ -90,20 +91,20 @@ function drawParts(estimate) {
   const tokens = estimate.input_tokens;
   const range = (part) => {
     if (typeof part !== "object" || part === null) return count(part);
-    return part.expected === part.max ? count(part.max) : `${count(part.expected)}, at most ${count(part.max)}`;
+    return part.expected === part.max ? count(part.max) : t("{expected}, at most {max}", { expected: count(part.expected), max: count(part.max) });
   };
   const currency = currencyOf(estimate);
-  const left = estimate.left_out?.length ? row("Left out", estimate.left_out.join("; ")) : null;
+  const left = estimate.left_out?.length ? row(t("Left out"), estimate.left_out.join("; ")) : null;
   parts.replaceChildren(h("dl", { class: "facts num" },
-    row("Your question", count(tokens.draft)), row("Earlier in this conversation", count(tokens.history)),
-    row("Passages from documents", range(tokens.retrieved)), row("Instructions", count(tokens.system)),
-    tokens.attachments ? row("Attachments", count(tokens.attachments), estimate.attachments?.map((item) => item.name).join("\n")) : null,
-    row("Whole input", range(tokens.total)), row("Answer, at most", count(estimate.max_output_tokens)), left,
-    row("Count", estimate.accuracy?.kind === "exact" ? "exact" : `estimated, ±${estimate.accuracy?.error_pct ?? "?"} %`, exactness(estimate)),
-    estimate.price ? row("Price expected", money(estimate.price.expected), moneyExact(estimate.price.expected)) : row("Price", "unknown: no price is set for this model"),
-    estimate.price ? row("Price at most", money(estimate.price.high), moneyExact(estimate.price.high)) : null,
-    estimate.time?.ttft_ms ? row("First token", `usually ${seconds(estimate.time.ttft_ms.p50)}`) : null,
-    (estimate.limits ?? []).map((limit) => row(capital(limit.name), `${amount(limit, "remaining", currency)} of ${amount(limit, "limit", currency)} left`, limit.resets_at ? `Resets ${exactTime(limit.resets_at)}` : null)),
+    row(t("Your question"), count(tokens.draft)), row(t("Earlier in this conversation"), count(tokens.history)),
+    row(t("Passages from documents"), range(tokens.retrieved)), row(t("Instructions"), count(tokens.system)),
+    tokens.attachments ? row(t("Attachments"), count(tokens.attachments), estimate.attachments?.map((item) => item.name).join("\n")) : null,
+    row(t("Whole input"), range(tokens.total)), row(t("Answer, at most"), count(estimate.max_output_tokens)), left,
+    row(t("Count"), estimate.accuracy?.kind === "exact" ? t("exact") : t("estimated, ±{error_pct} %", { error_pct: estimate.accuracy?.error_pct ?? "?" }), exactness(estimate)),
+    estimate.price ? row(t("Price expected"), money(estimate.price.expected), moneyExact(estimate.price.expected)) : row(t("Price"), t("unknown: no price is set for this model")),
+    estimate.price ? row(t("Price at most"), money(estimate.price.high), moneyExact(estimate.price.high)) : null,
+    estimate.time?.ttft_ms ? row(t("First token"), t("usually {p50}", { p50: seconds(estimate.time.ttft_ms.p50) })) : null,
+    (estimate.limits ?? []).map((limit) => row(capital(limit.name), t("{currency} of {currency2} left", { currency: amount(limit, "remaining", currency), currency2: amount(limit, "limit", currency) }), limit.resets_at ? t("Resets {resets_at}", { resets_at: exactTime(limit.resets_at) }) : null)),
   ));
 }
 
@@ -136,7 +137,7 @@ async function precount(text) {
     emit("estimate", estimate);
   } catch (error) {
     if (error.name === "AbortError") return;
-    quiet(error.code === "offline" ? "The cost cannot be counted while the server does not answer." : error.message);
+    quiet(error.code === "offline" ? t("The cost cannot be counted while the server does not answer.") : error.message);
   }
 }
 
@@ -144,7 +145,7 @@ export function update(text) {
   window.clearTimeout(timer);
   if (!text.trim() && !attach.named().length) {
     running?.abort();
-    quiet(state.models.length ? "The cost appears here as you type." : "No model is connected; an administrator can add one.");
+    quiet(state.models.length ? t("The cost appears here as you type.") : t("No model is connected; an administrator can add one."));
     return;
   }
   if (state.choice.model) timer = window.setTimeout(() => void precount(text), WAIT_MS);

@@ -1,5 +1,6 @@
 // A page as a picture with a passage marked on it.
 import { h } from "../../common/js/dom.js";
+import { t } from "../../common/js/i18n.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 1000;
@@ -25,7 +26,7 @@ function marks(boxes) {
 
 /** place: {page, picture, aspect, boxes}; `gone` is called where the picture cannot be had. */
 export function pagePicture(place, { title, gone = () => {} }) {
-  const words = place.boxes.length ? `Page ${place.page} of ${title}, the passage marked` : `Page ${place.page} of ${title}`;
+  const words = place.boxes.length ? t("Page {page} of {title}, the passage marked", { page: place.page, title }) : t("Page {page} of {title}", { page: place.page, title });
   const image = h("img", { src: place.picture, alt: words, width: WIDTH, height: Math.round(WIDTH / (place.aspect || 0.7)), loading: "lazy", decoding: "async" });
   const figure = h("figure", { class: "page-picture" }, image, place.boxes.length ? marks(place.boxes) : null);
   image.addEventListener("error", () => {

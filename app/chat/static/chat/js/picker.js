@@ -2,6 +2,7 @@
 import { ApiError, patch } from "../../common/js/api.js";
 import { h, icon } from "../../common/js/dom.js";
 import { count, money } from "../../common/js/format.js";
+import { t } from "../../common/js/i18n.js";
 import { assistantOf, collectionName, emit, modelOf, on, recall, remember, state } from "./state.js";
 
 const modelBox = document.getElementById("model");
@@ -18,19 +19,19 @@ function rate(model, component) {
 
 function perMillion(model) {
   const [input, output] = [rate(model, "input"), rate(model, "output")];
-  return input && output ? `${input} in, ${output} out per million tokens` : "price unknown";
+  return input && output ? t("{input} in, {output} out per million tokens", { input, output }) : t("price unknown");
 }
 
 const ASSISTANT = "assistant:";
 
 function drawModels() {
   const models = state.models.map((model) => {
-    const window = model.context_window ? `${count(model.context_window)} tokens` : "window unknown";
+    const window = model.context_window ? t("{context_window} tokens", { context_window: count(model.context_window) }) : t("window unknown");
     return h("option", { value: model.id, title: `${window}; ${perMillion(model)}` }, model.name + (model.is_demonstration ? " (demo)" : ""));
   });
   const assistants = state.assistants.map((item) => h("option", { value: ASSISTANT + item.id, title: item.description || item.model }, item.name));
-  modelBox.replaceChildren(...(assistants.length ? [h("optgroup", { label: "Models" }, models), h("optgroup", { label: "Assistants" }, assistants)] : models));
-  if (!state.models.length) modelBox.append(h("option", { value: "" }, "No model is connected"));
+  modelBox.replaceChildren(...(assistants.length ? [h("optgroup", { label: t("Models") }, models), h("optgroup", { label: t("Assistants") }, assistants)] : models));
+  if (!state.models.length) modelBox.append(h("option", { value: "" }, t("No model is connected")));
   modelBox.value = state.choice.assistant ? ASSISTANT + state.choice.assistant : state.choice.model ?? "";
   drawModelTitle();
 }
@@ -38,7 +39,7 @@ function drawModels() {
 function drawModelTitle() {
   const model = modelOf(state.choice.model);
   const assistant = assistantOf(state.choice.assistant);
-  modelBox.title = [assistant && `${assistant.name}: ${state.choice.model}`, model ? perMillion(model) : "Model"].filter(Boolean).join("; ");
+  modelBox.title = [assistant && `${assistant.name}: ${state.choice.model}`, model ? perMillion(model) : t("Model")].filter(Boolean).join("; ");
 }
 
 /** Choose who answers: a model, or an assistant with its model and its documents. */
@@ -72,13 +73,13 @@ function drawChips() {
   const chosen = state.choice.collections;
   const shown = chosen.length > MOST_CHIPS ? chosen.slice(0, MOST_CHIPS - 1) : chosen;
   const items = shown.map((id) => h("span", { class: "chip" }, h("span", { class: "name" }, collectionName(id)),
-    h("button", { type: "button", class: "chip-x", "aria-label": `Leave out ${collectionName(id)}`, onclick: () => toggle(id, false) }, icon("x", true))));
+    h("button", { type: "button", class: "chip-x", "aria-label": t("Leave out {id}", { id: collectionName(id) }), onclick: () => toggle(id, false) }, icon("x", true))));
   const more = chosen.length - shown.length;
-  const wide = chosen.length === 0 ? "No documents" : more ? `${more} more` : "";
-  const narrow = chosen.length === 0 ? "No documents" : chosen.length === 1 ? collectionName(chosen[0]) : `${chosen.length} collections`;
+  const wide = chosen.length === 0 ? t("No documents") : more ? t("{more} more", { more }) : "";
+  const narrow = chosen.length === 0 ? t("No documents") : chosen.length === 1 ? collectionName(chosen[0]) : t("{chosen} collections", { chosen: chosen.length });
   chips.replaceChildren(...items, h("button", {
     type: "button", class: "chip add", id: "collection-open", "aria-haspopup": "dialog", "aria-expanded": String(!panel.hidden),
-    "aria-label": "Choose collections", title: "Choose collections", onclick: () => openPanel(panel.hidden),
+    "aria-label": t("Choose collections"), title: t("Choose collections"), onclick: () => openPanel(panel.hidden),
   }, icon(chosen.length ? "plus" : "docs", true), wide ? h("span", { class: "on-wide" }, wide) : null, h("span", { class: "on-narrow name" }, narrow)));
 }
 
@@ -87,8 +88,8 @@ function drawPanel() {
     h("input", { type: "checkbox", checked: state.choice.collections.includes(item.id), onchange: (event) => toggle(item.id, event.target.checked) }),
     h("span", { class: "name" }, item.name),
     h("span", { class: "muted small num" }, item.document_count === undefined ? "" : `${count(item.document_count)} ${item.document_count === 1 ? "document" : "documents"}`)));
-  panel.replaceChildren(h("p", { class: "muted small" }, rows.length ? "Search these collections" : "There are no collections you can read."),
-    ...rows, h("p", { class: "small" }, h("a", { href: "/documents/" }, "Add or manage documents")));
+  panel.replaceChildren(h("p", { class: "muted small" }, rows.length ? t("Search these collections") : t("There are no collections you can read.")),
+    ...rows, h("p", { class: "small" }, h("a", { href: "/documents/" }, t("Add or manage documents"))));
 }
 
 function openPanel(open) {
@@ -113,17 +114,17 @@ function drawPayer() {
   const fixed = state.conversation?.team;
   if (fixed || teams.length < 2) {
     const name = fixed?.name ?? teams[0]?.name ?? state.me?.default_team?.name;
-    payer.replaceChildren(name ? `Paid by ${name}` : "");
+    payer.replaceChildren(name ? t("Paid by {name}", { name }) : "");
     payer.title = payer.textContent;
     return;
   }
-  const select = h("select", { class: "bare-select", id: "team", "aria-label": "Team that pays", onchange: (event) => {
+  const select = h("select", { class: "bare-select", id: "team", "aria-label": t("Team that pays"), onchange: (event) => {
     state.choice.team = event.target.value;
     remember("team", state.choice.team);
     emit("choice");
   } }, teams.map((team) => h("option", { value: team.id }, team.name)));
   select.value = state.choice.team ?? teams[0].id;
-  payer.replaceChildren(h("label", { for: "team" }, "Paid by "), select);
+  payer.replaceChildren(h("label", { for: "team" }, t("Paid by ")), select);
 }
 
 /** Choose for the conversation on screen, or for a new one what this person chose last. */

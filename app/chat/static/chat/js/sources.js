@@ -1,6 +1,7 @@
 // The panel of sources: the passages that went with a question, those the answer cites first.
 import { get } from "../../common/js/api.js";
 import { h, iconButton, skeleton } from "../../common/js/dom.js";
+import { t } from "../../common/js/i18n.js";
 import { splitSources } from "./answer.js";
 import { middle, pagePicture } from "./page-picture.js";
 
@@ -52,7 +53,7 @@ function centre() {
 }
 
 function passage(source, quotes) {
-  const where = [source.page ? `Page ${source.page}` : null, source.heading].filter(Boolean).join(" · ");
+  const where = [source.page ? t("Page {page}", { page: source.page }) : null, source.heading].filter(Boolean).join(" · ");
   const warnings = source.warnings ?? [];
   return h("li", { class: "source", id: `source-${source.n}`, tabindex: "-1" },
     h("div", { class: "source-head" }, h("span", { class: "cite plain" }, String(source.n)),
@@ -61,8 +62,8 @@ function passage(source, quotes) {
     glimpse(source),
     source.text ? h("blockquote", { class: "passage", dir: "auto" },
         paragraphs(source.text, quotes.filter((quote) => quote.n === source.n).map((quote) => quote.text)))
-      : h("p", { class: "muted small" }, source.readable === false ? "You may no longer read this document, so its passage is not shown." : "The text of this passage was removed."),
-    source.readable === false ? null : h("a", { class: "small", href: link(source), target: "_blank", rel: "noopener" }, source.page ? `Open page ${source.page}` : "Open the document"));
+      : h("p", { class: "muted small" }, source.readable === false ? t("You may no longer read this document, so its passage is not shown.") : t("The text of this passage was removed.")),
+    source.readable === false ? null : h("a", { class: "small", href: link(source), target: "_blank", rel: "noopener" }, source.page ? t("Open page {page}", { page: source.page }) : t("Open the document")));
 }
 
 function list(title, sources, quotes) {
@@ -71,7 +72,7 @@ function list(title, sources, quotes) {
 
 function frame(...content) {
   panel.replaceChildren(
-    h("div", { class: "panel-head" }, h("h2", {}, "Sources"), iconButton("x", "Close sources", () => close())),
+    h("div", { class: "panel-head" }, h("h2", {}, t("Sources")), iconButton("x", t("Close sources"), () => close())),
     h("div", { class: "panel-body" }, content));
 }
 
@@ -85,7 +86,7 @@ async function withPlaces(answer) {
 
 function draw(answer) {
   const { cited, sent } = splitSources(answer);
-  frame(...list("Cited in the answer", cited, answer.quotes), ...list(cited.length ? "Also sent to the model" : "Sent to the model", sent, answer.quotes));
+  frame(...list(t("Cited in the answer"), cited, answer.quotes), ...list(cited.length ? t("Also sent to the model") : t("Sent to the model"), sent, answer.quotes));
 }
 
 function reveal(n) {

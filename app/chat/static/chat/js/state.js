@@ -1,4 +1,5 @@
 // What the chat page knows, in one place, and a way to hear that it changed.
+import { t } from "../../common/js/i18n.js";
 const bus = new EventTarget();
 
 export const state = {
@@ -34,11 +35,11 @@ export function assistantOf(id) {
 
 /** The name shown for a model; ids of models that are gone still stand for themselves. */
 export function modelName(id) {
-  return modelOf(id)?.name ?? id ?? "unknown model";
+  return modelOf(id)?.name ?? id ?? t("unknown model");
 }
 
 export function collectionName(id) {
-  return state.collections.find((item) => item.id === id)?.name ?? "a collection you can no longer open";
+  return state.collections.find((item) => item.id === id)?.name ?? t("a collection you can no longer open");
 }
 
 export function recall(key, fallback = null) {

@@ -2,6 +2,7 @@
 import { get, page } from "../../common/js/api.js";
 import { h, icon, iconButton, skeleton } from "../../common/js/dom.js";
 import { ago, exactTime } from "../../common/js/format.js";
+import { t } from "../../common/js/i18n.js";
 import { AnswerView } from "./answer-view.js";
 import { fileLinks, filesOf } from "./attach.js";
 import { emptyState } from "./empty.js";
@@ -34,16 +35,16 @@ function questionView(message) {
   const go = (step) => () => actions.showVersion(all[at + step]);
   const switcher = all.length > 1
     ? h("span", { class: "versions num" },
-        iconButton("left", "Earlier version", go(-1), { disabled: at === 0 }), `${at + 1} / ${all.length}`,
-        iconButton("right", "Later version", go(1), { disabled: at === all.length - 1 }))
+        iconButton("left", t("Earlier version"), go(-1), { disabled: at === 0 }), `${at + 1} / ${all.length}`,
+        iconButton("right", t("Later version"), go(1), { disabled: at === all.length - 1 }))
     : null;
   const earlier = state.messages.get(state.messages.get(message.parent_id)?.parent_id)?.attachments;
   return h("div", { class: "question", data: { id: message.id } },
-    h("h2", { class: "visually-hidden" }, "You asked"), fileLinks(filesOf(message, earlier)) ?? "",
+    h("h2", { class: "visually-hidden" }, t("You asked")), fileLinks(filesOf(message, earlier)) ?? "",
     h("p", { class: "question-text", dir: "auto" }, message.text),
     h("div", { class: "question-foot" }, switcher,
       h("time", { datetime: message.created_at, title: exactTime(message.created_at) }, ago(message.created_at)),
-      iconButton("edit", "Edit this question", () => actions.edit(message))));
+      iconButton("edit", t("Edit this question"), () => actions.edit(message))));
 }
 
 function answerView(message) {
@@ -59,7 +60,7 @@ function node(message) {
 }
 
 function earlierButton() {
-  return h("button", { type: "button", class: "button compact earlier", onclick: () => void loadEarlier() }, "Show earlier messages");
+  return h("button", { type: "button", class: "button compact earlier", onclick: () => void loadEarlier() }, t("Show earlier messages"));
 }
 
 /** Draw the branch that ends at state.leaf. */
@@ -169,7 +170,7 @@ export function clear() {
 
 export function showFailure(message, retry) {
   thread.replaceChildren(h("div", { class: "callout bad", role: "alert" }, icon("alert"),
-    h("div", { class: "grow" }, h("p", {}, message), retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, "Try again")) : null)));
+    h("div", { class: "grow" }, h("p", {}, message), retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, t("Try again"))) : null)));
 }
 
 export function start(given) {

@@ -1,6 +1,7 @@
 // Following one turn from the first byte to its end, over as many connections as that takes.
 import { ApiError, open } from "../../common/js/api.js";
 import { events, isAfter } from "../../common/js/sse.js";
+import { t } from "../../common/js/i18n.js";
 
 const PAUSES_MS = [300, 1000, 2000, 4000, 8000];
 const TRIES = 60;
@@ -94,7 +95,7 @@ export class TurnFollower {
     }
     throw new ApiError({
       code: "offline",
-      message: "The connection to the answer was lost and did not come back. Reload the page to see what was written.",
+      message: t("The connection to the answer was lost and did not come back. Reload the page to see what was written."),
       retryable: true,
     });
   }

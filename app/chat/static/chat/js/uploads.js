@@ -3,6 +3,7 @@ import { post } from "../../common/js/api.js";
 import { h, icon, pageData } from "../../common/js/dom.js";
 import { upload } from "../../common/js/upload.js";
 import { bytes } from "../../common/js/format.js";
+import { t } from "../../common/js/i18n.js";
 
 const AT_ONCE = 2;
 const waiting = [];
@@ -19,8 +20,8 @@ function pump() {
 }
 
 function uploadRow(file) {
-  const bar = h("progress", { max: "1", value: "0", "aria-label": `Uploading ${file.name}` });
-  const words = h("span", { class: "small num" }, "Waiting to upload");
+  const bar = h("progress", { max: "1", value: "0", "aria-label": t("Uploading {file}", { file: file.name }) });
+  const words = h("span", { class: "small num" }, t("Waiting to upload"));
   const below = h("div", { class: "stage" }, words, bar);
   const buttons = h("div", { class: "row-actions" });
   const node = h("li", { class: "document uploading" }, icon("upload"),
@@ -29,11 +30,11 @@ function uploadRow(file) {
     node,
     progress(share) {
       bar.value = share;
-      words.textContent = share < 1 ? `Uploading ${Math.round(share * 100)} %` : "Uploaded; being stored";
+      words.textContent = share < 1 ? t("Uploading {share} %", { share: Math.round(share * 100) }) : t("Uploaded; being stored");
     },
     fail(error, again) {
-      const retry = h("button", { type: "button", class: "button compact", onclick: again }, "Try again");
-      const away = h("button", { type: "button", class: "button compact", onclick: () => node.remove() }, "Remove");
+      const retry = h("button", { type: "button", class: "button compact", onclick: again }, t("Try again"));
+      const away = h("button", { type: "button", class: "button compact", onclick: () => node.remove() }, t("Remove"));
       below.replaceChildren(h("div", { class: "failure" }, icon("alert", true), h("div", { class: "grow" }, h("p", { class: "small" }, error.message), h("div", { class: "actions" }, retry, away))));
     },
     begin() {
@@ -64,8 +65,8 @@ function send(file, collectionId, { started, done }) {
 
 /** A field for the address of a page or file; the worker fetches it, so a wrong one fails in its own row. */
 function addressForm(collectionId, { done }) {
-  const box = h("input", { type: "url", id: "address", class: "input", placeholder: "https://", maxlength: "2000", required: true, "aria-label": "Address of a page or file" });
-  const button = h("button", { type: "submit", class: "button compact" }, "Add from the web");
+  const box = h("input", { type: "url", id: "address", class: "input", placeholder: "https://", maxlength: "2000", required: true, "aria-label": t("Address of a page or file") });
+  const button = h("button", { type: "submit", class: "button compact" }, t("Add from the web"));
   const problem = h("p", { class: "small bad", role: "alert" });
   return h("form", { class: "address", onsubmit: async (event) => {
     event.preventDefault();
@@ -91,8 +92,8 @@ export function uploadZone(collectionId, hooks) {
     input.value = "";
   } });
   const zone = h("div", { class: "drop" }, icon("upload"),
-    h("p", {}, h("label", { for: "files", class: "button compact" }, "Choose files"), input, h("span", { class: "muted small by-mouse" }, " or drop them here")),
-    h("p", { class: "muted small" }, `${formats} The same file again is kept once.`),
+    h("p", {}, h("label", { for: "files", class: "button compact" }, t("Choose files")), input, h("span", { class: "muted small by-mouse" }, t(" or drop them here"))),
+    h("p", { class: "muted small" }, t("{formats} The same file again is kept once.", { formats })),
     addressForm(collectionId, hooks));
   let depth = 0;
   const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");

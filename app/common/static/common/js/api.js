@@ -1,5 +1,6 @@
 // The door to /api/v1/: session cookie, CSRF, idempotency and one shape of error.
 import { suspect } from "./connection.js";
+import { t } from "./i18n.js";
 
 export const BASE = "/api/v1/";
 
@@ -54,17 +55,17 @@ export function unreachable() {
   return new ApiError({
     code: "offline",
     message: navigator.onLine
-      ? "Tessera’s web server does not answer. Your text is kept; try again in a moment."
-      : "This device is offline. Your text is kept; try again when it is connected.",
+      ? t("Tessera’s web server does not answer. Your text is kept; try again in a moment.")
+      : t("This device is offline. Your text is kept; try again when it is connected."),
     retryable: true,
   });
 }
 
 function plainRefusal(status) {
-  if (status === 401 || status === 403) return "You are no longer signed in. Sign in again in another tab, then retry.";
-  if (status === 413) return "This is larger than the server accepts.";
-  if (status >= 500) return `The server failed while answering (HTTP ${status}). Nothing was lost; try again.`;
-  return `The server refused this request (HTTP ${status}).`;
+  if (status === 401 || status === 403) return t("You are no longer signed in. Sign in again in another tab, then retry.");
+  if (status === 413) return t("This is larger than the server accepts.");
+  if (status >= 500) return t("The server failed while answering (HTTP {status}). Nothing was lost; try again.", { status });
+  return t("The server refused this request (HTTP {status}).", { status });
 }
 
 /** The raw answer of a request that succeeded; throws ApiError otherwise, AbortError when `signal` fired. */

@@ -1,5 +1,6 @@
 // One line at the top of the page that names the part which does not answer, and goes when it does again.
 import { h, icon } from "./dom.js";
+import { t } from "./i18n.js";
 
 let box = null;
 let timer = 0;
@@ -25,18 +26,18 @@ async function parts() {
   const answer = await fetch("/readyz", { cache: "no-store", headers: { Accept: "application/json" } });
   if (answer.ok) return null;
   const body = await answer.json().catch(() => null);
-  return body?.error?.message ?? body?.message ?? "A part of this installation does not answer.";
+  return body?.error?.message ?? body?.message ?? t("A part of this installation does not answer.");
 }
 
 async function look() {
   window.clearTimeout(timer);
   let words;
   try {
-    words = navigator.onLine ? await parts() : "This device is offline.";
+    words = navigator.onLine ? await parts() : t("This device is offline.");
   } catch {
-    words = "Tessera’s web server does not answer.";
+    words = t("Tessera’s web server does not answer.");
   }
-  announce(words ? `${words} What you have typed is kept; this page tries again by itself.` : null);
+  announce(words ? t("{words} What you have typed is kept; this page tries again by itself.", { words }) : null);
   if (words) timer = window.setTimeout(look, 5000);
   else window.dispatchEvent(new CustomEvent("connection:back"));
 }

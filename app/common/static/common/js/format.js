@@ -1,4 +1,5 @@
 // Money, tokens and time as people read them. Amounts arrive as exact decimal strings and are never added up here.
+import { locale, t } from "./i18n.js";
 const THIN = "\u202f";
 
 const symbols = new Map();
@@ -29,14 +30,14 @@ function group(text) {
 
 /** {amount, currency} → "€0.0012"; null → "price unknown". */
 export function money(value) {
-  if (!value || value.amount === null || value.amount === undefined) return "price unknown";
+  if (!value || value.amount === null || value.amount === undefined) return t("price unknown");
   const sign = String(value.amount).startsWith("-") ? "−" : "";
   return `${sign}${symbol(value.currency)}${digits(value.amount)}`;
 }
 
 /** The whole amount for a hover: "0.00123400 EUR". */
 export function moneyExact(value) {
-  return value ? `${value.amount} ${value.currency}` : "No price is set for this model.";
+  return value ? `${value.amount} ${value.currency}` : t("No price is set for this model.");
 }
 
 export function moneyRange(low, high) {
@@ -47,11 +48,11 @@ export function moneyRange(low, high) {
 
 /** 12345 → "12 345" with a thin separator; null → "unknown". */
 export function count(value) {
-  return value === null || value === undefined ? "unknown" : group(String(value));
+  return value === null || value === undefined ? t("unknown") : group(String(value));
 }
 
 export function seconds(ms) {
-  if (ms === null || ms === undefined) return "unknown";
+  if (ms === null || ms === undefined) return t("unknown");
   if (ms < 9.5) return `${ms.toFixed(1)}${THIN}ms`;
   if (ms < 95) return `${Math.round(ms)}${THIN}ms`;
   if (ms < 950) return `${Math.round(ms / 10) / 100}${THIN}s`;
@@ -66,13 +67,13 @@ export function bytes(value) {
   return `${(value / 1e6).toFixed(1)} MB`;
 }
 
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const relative = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
 
 /** "just now", "4 minutes ago", "yesterday", "12 Nov". */
 export function ago(iso, now = Date.now()) {
   const then = new Date(iso);
   const gone = (now - then.getTime()) / 1000;
-  if (gone < 45) return "just now";
+  if (gone < 45) return t("just now");
   if (gone < 3600) return relative.format(-Math.max(1, Math.round(gone / 60)), "minute");
   if (gone < 86_400) return relative.format(-Math.round(gone / 3600), "hour");
   if (gone < 6 * 86_400) return relative.format(-Math.round(gone / 86_400), "day");
@@ -82,11 +83,11 @@ export function ago(iso, now = Date.now()) {
 export function day(when) {
   const date = new Date(when);
   const year = date.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
-  return date.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...year });
+  return date.toLocaleDateString(locale, { day: "numeric", month: "short", ...year });
 }
 
 export function exactTime(iso) {
-  return new Date(iso).toLocaleString("en-GB", { dateStyle: "long", timeStyle: "long" });
+  return new Date(iso).toLocaleString(locale, { dateStyle: "long", timeStyle: "long" });
 }
 
 /** Whole days between a time and now, by the reader's calendar. */

@@ -13,6 +13,9 @@ async function load(address) {
 
 export const language = document.documentElement.lang || "en";
 
+/** For dates: English ones are written the British way. */
+export const locale = language === "en" ? "en-GB" : language;
+
 function look(text, values) {
   return (words[text] || text).replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }

@@ -3,6 +3,7 @@ import MarkdownIt from "../../vendor/markdown-it/markdown-it.esm.min.mjs";
 import DOMPurify from "../../vendor/dompurify/purify.es.mjs";
 import { copyText, h, icon } from "./dom.js";
 import { mathFence, mathRules, typeset } from "./math.js";
+import { t } from "./i18n.js";
 
 const md = new MarkdownIt({ html: false, linkify: true, breaks: false, typographer: false });
 mathRules(md);
@@ -40,15 +41,15 @@ function dressLink(link) {
   if (!href) return;
   link.target = "_blank";
   link.rel = "noopener noreferrer nofollow";
-  link.title = link.hostname ? `Opens ${link.hostname}` : href;
+  link.title = link.hostname ? t("Opens {hostname}", { hostname: link.hostname }) : href;
 }
 
 function copyButton(text) {
-  const words = h("span", {}, "Copy");
+  const words = h("span", {}, t("Copy"));
   const button = h("button", { type: "button", class: "code-copy" }, icon("copy", true), words);
   button.addEventListener("click", async () => {
-    words.textContent = (await copyText(text)) ? "Copied" : "Not allowed here";
-    window.setTimeout(() => (words.textContent = "Copy"), 1500);
+    words.textContent = (await copyText(text)) ? t("Copied") : t("Not allowed here");
+    window.setTimeout(() => (words.textContent = t("Copy")), 1500);
   });
   return button;
 }
@@ -80,7 +81,7 @@ export function render(text, { finished = true } = {}) {
   const fragment = DOMPurify.sanitize(md.render(text), POLICY);
   fragment.querySelectorAll("a").forEach(dressLink);
   fragment.querySelectorAll("table").forEach((table) => {
-    const box = h("div", { class: "table-box", tabindex: "0", role: "group", "aria-label": "Table" });
+    const box = h("div", { class: "table-box", tabindex: "0", role: "group", "aria-label": t("Table") });
     table.replaceWith(box);
     box.append(table);
   });

@@ -1,0 +1,186 @@
+"""The words of the pages in other languages: `python tools/messages.py [compile]`.
+
+Without an argument it lists what has no German yet, what is in a catalogue but nowhere else, and words of a page
+that are not marked for translation; the exit code is 1 when there is any. `compile` writes django.mo from
+django.po, so that no system package is needed. Pages take theirs from locale/de, scripts from
+app/common/static/common/lang/de.json.
+"""
+
+import ast
+import json
+import re
+import struct
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+from django.conf import settings
+from django.utils.translation.template import templatize
+
+ROOT = Path(__file__).resolve().parents[1]
+PO = ROOT / "locale" / "de" / "LC_MESSAGES" / "django.po"
+SCRIPT_WORDS = ROOT / "app" / "common" / "static" / "common" / "lang" / "de.json"
+SCRIPTS = [
+    path
+    for folder in ("common", "chat", "accounts")
+    for path in sorted((ROOT / "app" / folder / "static").rglob("*.js"))
+    if "vendor" not in path.parts and path.name != "i18n.js"
+]
+# The pages of those who run the installation speak English, as the administration does.
+ENGLISH = ("admin", "allauth", "dashboard", "ops")
+TEMPLATES = [
+    *(
+        path
+        for path in sorted((ROOT / "templates").rglob("*.html"))
+        if path.relative_to(ROOT / "templates").parts[0] not in ENGLISH
+    ),
+    ROOT / "templates" / "dashboard" / "usage.html",
+    ROOT / "templates" / "dashboard" / "limit_bar.html",
+]
+SOURCES = [ROOT / "app" / "dashboard" / "my_usage.py"]
+
+_CALL = re.compile(
+    r"\bn?gettext\((u?(?:'(?:[^'\\]|\\.)*'|\"{3}(?:.|\n)*?\"{3}|\"(?:[^\"\\]|\\.)*\")"
+    r"(?:,\s*u?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"))?)"
+)
+_SCRIPT_TEXT = re.compile(r"\bt[x]?\(\"((?:[^\"\\]|\\.)*)\"")
+_SCRIPT_NUMBER = re.compile(r"\btn\(\"((?:[^\"\\]|\\.)*)\", \"((?:[^\"\\]|\\.)*)\"")
+_NOT_WORDS = {"", "Tessera", "curl", "/api/v1/docs/", "English", "Deutsch"}
+
+Key = tuple[str, ...]
+
+
+def template_keys(source: str) -> Iterator[Key]:
+    """What a template marks for translation: (text,) or (one, many)."""
+    for found in _CALL.finditer(templatize(source)):
+        yield tuple(str(text).replace("%%", "%") for text in ast.literal_eval(f"({found.group(1)},)"))
+
+
+def source_keys(source: str) -> Iterator[Key]:
+    """What Python marks with `_("…")`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_":
+            texts = (arg.value for arg in node.args if isinstance(arg, ast.Constant))
+            yield tuple(text for text in texts if isinstance(text, str))
+
+
+def script_keys(source: str) -> set[str]:
+    """What a script hands to t, tx and tn."""
+    texts = _SCRIPT_TEXT.findall(source) + [text for pair in _SCRIPT_NUMBER.findall(source) for text in pair]
+    return {json.loads(f'"{text}"') for text in texts}
+
+
+class _Bare(HTMLParser):
+    """Collects words that stand in a template as they are."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.words: list[str] = []
+        self.quiet = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Attributes that people see or hear."""
+        self.quiet += tag in {"code", "kbd", "pre", "svg", "script", "style"}
+        if tag != "symbol":
+            shown = {"aria-label", "title", "placeholder", "alt"}
+            self.words += [value for name, value in attrs if name in shown and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        """Code is in no language."""
+        self.quiet -= tag in {"code", "kbd", "pre", "svg", "script", "style"}
+
+    def handle_data(self, data: str) -> None:
+        """Text between tags."""
+        if not self.quiet:
+            self.words.append(data)
+
+
+def bare_words(source: str) -> list[str]:
+    """Visible words of a template that no translation reaches."""
+    for pattern in (
+        r"(?s)\{%\s*blocktrans.*?endblocktrans(?:late)?\s*%\}",
+        r"(?s)\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<!--.*?-->|<!doctype[^>]*>",
+    ):
+        source = re.sub(pattern, "", source)
+    reader = _Bare()
+    reader.feed(source)
+    found = (" ".join(words.split()).strip(" ·.,:;()“”…→") for words in reader.words)
+    return [words for words in found if re.search(r"[A-Za-z]{2}", words) and words not in _NOT_WORDS]
+
+
+def po_read() -> dict[Key, tuple[str, ...]]:
+    """The catalogue of the pages: what is marked → how it is said."""
+    entries: dict[Key, tuple[str, ...]] = {}
+    for block in PO.read_text(encoding="utf-8").split("\n\n"):
+        fields: dict[str, str] = {}
+        name = ""
+        for line in block.splitlines():
+            found = re.match(r'(?:(msgid|msgid_plural|msgstr(?:\[\d\])?) )?(".*")$', line)
+            if found:
+                name = found.group(1) or name
+                fields[name] = fields.get(name, "") + ast.literal_eval(found.group(2))
+        if "msgid" in fields:
+            key = tuple(fields[part] for part in ("msgid", "msgid_plural") if part in fields)
+            entries[key] = tuple(fields[part] for part in sorted(fields) if part.startswith("msgstr"))
+    return entries
+
+
+def mo_bytes(entries: dict[Key, tuple[str, ...]]) -> bytes:
+    """The catalogue as gettext reads it."""
+    pairs = sorted(
+        ("\0".join(key).encode(), "\0".join(said).encode()) for key, said in entries.items() if any(said)
+    )
+    start = 7 * 4 + 16 * len(pairs)
+    tables: list[bytes] = []
+    texts = b""
+    for side in (0, 1):
+        for pair in pairs:
+            tables.append(struct.pack("<2I", len(pair[side]), start + len(texts)))
+            texts += pair[side] + b"\0"
+    size = len(pairs)
+    head = struct.pack("<7I", 0x950412DE, 0, size, 7 * 4, 7 * 4 + 8 * size, 0, start)
+    return head + b"".join(tables) + texts
+
+
+def wanted() -> tuple[set[Key], set[str]]:
+    """What pages and scripts mark for translation."""
+    pages = {key for path in TEMPLATES for key in template_keys(path.read_text(encoding="utf-8"))}
+    pages |= {key for path in SOURCES for key in source_keys(path.read_text(encoding="utf-8"))}
+    return pages, {key for path in SCRIPTS for key in script_keys(path.read_text(encoding="utf-8"))}
+
+
+def problems() -> Iterator[str]:
+    """One line for each thing that is not right."""
+    pages, scripts = wanted()
+    said = po_read()
+    script_words = json.loads(SCRIPT_WORDS.read_text(encoding="utf-8"))
+    for key in sorted(pages - {key for key, words in said.items() if all(words)}):
+        yield f"no German in django.po: {key[0]!r}"
+    for key in sorted(set(said) - pages - {("",)}):
+        yield f"in django.po, but on no page: {key[0]!r}"
+    for text in sorted(scripts - {text for text, words in script_words.items() if words}):
+        yield f"no German in de.json: {text!r}"
+    for text in sorted(set(script_words) - scripts):
+        yield f"in de.json, but in no script: {text!r}"
+    for path in TEMPLATES:
+        for words in bare_words(path.read_text(encoding="utf-8")):
+            yield f"{path.relative_to(ROOT)}: not marked for translation: {words!r}"
+    if PO.with_suffix(".mo").read_bytes() != mo_bytes(said):
+        yield "django.mo is not what django.po says: python tools/messages.py compile"
+
+
+def main() -> int:
+    """The command; its exit code."""
+    if not settings.configured:
+        settings.configure(USE_I18N=True)
+    if sys.argv[1:] == ["compile"]:
+        PO.with_suffix(".mo").write_bytes(mo_bytes(po_read()))
+        return 0
+    found = list(problems())
+    print("\n".join(found) or "Every word of the pages is there in German.")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
