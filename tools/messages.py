@@ -38,7 +38,10 @@ TEMPLATES = [
     ROOT / "templates" / "dashboard" / "usage.html",
     ROOT / "templates" / "dashboard" / "limit_bar.html",
 ]
-SOURCES = [ROOT / "app" / "dashboard" / "my_usage.py"]
+SOURCES = [
+    ROOT / "app" / "dashboard" / "my_usage.py",
+    *(ROOT / "app" / "accounts" / name for name in ("adapter.py", "forms.py", "team_pages.py", "views.py")),
+]
 
 _CALL = re.compile(
     r"\bn?gettext\((u?(?:'(?:[^'\\]|\\.)*'|\"{3}(?:.|\n)*?\"{3}|\"(?:[^\"\\]|\\.)*\")"
@@ -58,9 +61,13 @@ def template_keys(source: str) -> Iterator[Key]:
 
 
 def source_keys(source: str) -> Iterator[Key]:
-    """What Python marks with `_("…")`."""
+    """What Python marks with `_("…")` or `gettext_lazy("…")`."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in {"_", "gettext_lazy"}
+        ):
             texts = (arg.value for arg in node.args if isinstance(arg, ast.Constant))
             yield tuple(text for text in texts if isinstance(text, str))
 

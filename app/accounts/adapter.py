@@ -18,6 +18,8 @@ from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from app.accounts.models import IdentityProvider, User
 from app.accounts.selectors import account_of_email
@@ -28,19 +30,21 @@ from app.common.crypto import decrypt, encrypt
 log = logging.getLogger(__name__)
 
 WORDS = {
-    "email_password_mismatch": (
+    "email_password_mismatch": gettext_lazy(
         "This e-mail and password do not belong together. Check both; capital letters count in the password."
     ),
-    "too_many_login_attempts": (
+    "too_many_login_attempts": gettext_lazy(
         "Too many attempts. To keep guessers out, wait five minutes and try again; nobody has to do anything for you."
     ),
-    "incorrect_password": "This is not your password. Check capital letters and try again.",
-    "incorrect_code": (
+    "incorrect_password": gettext_lazy("This is not your password. Check capital letters and try again."),
+    "incorrect_code": gettext_lazy(
         "This code does not fit. Codes change every 30 seconds: take the one shown now, or a recovery code "
         "that was not used yet."
     ),
-    "rate_limited": "Too many attempts. Wait a minute and try again.",
-    "email_taken": "There is already an account with this address. Sign in, or have a new password made.",
+    "rate_limited": gettext_lazy("Too many attempts. Wait a minute and try again."),
+    "email_taken": gettext_lazy(
+        "There is already an account with this address. Sign in, or have a new password made."
+    ),
 }
 
 
@@ -88,7 +92,7 @@ class AccountAdapter(DefaultAccountAdapter):
             audit(Verb.SIGN_IN, object_kind="person", object_id=user.account_id, reason="past the provider")
             return None
         clear_login(request)
-        messages.error(request, "People sign in through the provider here. Choose it below.")
+        messages.error(request, _("People sign in through the provider here. Choose it below."))
         return redirect("account_login")
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
@@ -113,7 +117,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return [
             {
                 "id": "provider",
-                "description": f"Sign in with {row.name} again",
+                "description": _("Sign in with %(name)s again") % {"name": row.name},
                 "url": reverse("accounts:provider", kwargs={"provider_id": row.slug}),
             }
             for row in IdentityProvider.objects.filter(is_active=True, slug__in=list(slugs))

@@ -2,6 +2,7 @@
 
 from allauth.account.forms import LoginForm, SignupForm
 from django import forms
+from django.utils.translation import gettext_lazy
 
 
 class SignInForm(LoginForm):
@@ -17,8 +18,8 @@ class SignUpForm(SignupForm):
 
     name = forms.CharField(
         max_length=200,
-        label="Name",
-        help_text="As your team will see it.",
+        label=gettext_lazy("Name"),
+        help_text=gettext_lazy("As your team will see it."),
         widget=forms.TextInput(attrs={"autocomplete": "name"}),
     )
     field_order = ("email", "name", "password1")

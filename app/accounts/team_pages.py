@@ -15,6 +15,8 @@ from django.core.validators import FileExtensionValidator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views import View
 from django.views.decorators.cache import never_cache
 
@@ -46,29 +48,33 @@ CSV_MAX_BYTES = 500_000
 class InviteForm(forms.Form):
     """One person."""
 
-    email = forms.EmailField(label="E-mail")
-    name = forms.CharField(max_length=200, required=False, label="Name")
-    role = forms.ChoiceField(choices=Role, initial=Role.MEMBER, label="As")
+    email = forms.EmailField(label=gettext_lazy("E-mail"))
+    name = forms.CharField(max_length=200, required=False, label=gettext_lazy("Name"))
+    role = forms.ChoiceField(choices=Role, initial=Role.MEMBER, label=gettext_lazy("As"))
 
 
 class CsvForm(forms.Form):
     """Many."""
 
-    file = forms.FileField(label="CSV file", validators=[FileExtensionValidator(["csv", "txt"])])
+    file = forms.FileField(
+        label=gettext_lazy("CSV file"), validators=[FileExtensionValidator(["csv", "txt"])]
+    )
 
     def clean_file(self) -> "File[bytes]":
         """Of a size that a person can have checked."""
         sent: File[bytes] = self.cleaned_data["file"]
         if (sent.size or 0) > CSV_MAX_BYTES:
-            raise forms.ValidationError("The file is larger than 500 kB. Send it in parts.")
+            raise forms.ValidationError(_("The file is larger than 500 kB. Send it in parts."))
         return sent
 
 
 class JoinForm(forms.Form):
     """What a new person says of themselves."""
 
-    name = forms.CharField(max_length=200, label="Name", help_text="As your team will see it.")
-    password = SetPasswordField(label="Password")
+    name = forms.CharField(
+        max_length=200, label=gettext_lazy("Name"), help_text=gettext_lazy("As your team will see it.")
+    )
+    password = SetPasswordField(label=gettext_lazy("Password"))
 
 
 @method_decorator(never_cache, name="dispatch")
@@ -117,7 +123,7 @@ class _TeamView(LoginRequiredMixin, View):
 class MembersView(_TeamView):
     """The page, and an invitation by POST."""
 
-    def get(self, _: HttpRequest) -> HttpResponse:
+    def get(self, request: HttpRequest) -> HttpResponse:
         return self.page()
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -148,7 +154,7 @@ class ImportView(_TeamView):
                 caller=self.caller, team=self.team, text=sent.read().decode("utf-8-sig")
             )
         except UnicodeDecodeError:
-            form.add_error("file", "The file is not UTF-8. Save it as “CSV UTF-8” and send it again.")
+            form.add_error("file", _("The file is not UTF-8. Save it as “CSV UTF-8” and send it again."))
         except AppError as exc:
             form.add_error("file", [exc.message, *exc.detail.get("rows", [])])
         else:
@@ -164,22 +170,24 @@ class MemberView(_TeamView):
         try:
             if "remove" in request.POST:
                 row = member_remove(caller=self.caller, team=self.team, user_id=user_id)
-                return self.back(f"{row.user} is no longer in the team.")
+                return self.back(_("%(person)s is no longer in the team.") % {"person": row.user})
             row = member_change(caller=self.caller, team=self.team, user_id=user_id, role=role)
         except AppError as exc:
             return self.page(status=exc.status, problem=exc.message)
-        return self.back(f"{row.user} is {row.role} now.")
+        return self.back(
+            _("The role of %(person)s is now: %(role)s.") % {"person": row.user, "role": row.role}
+        )
 
 
 class InvitationEndView(_TeamView):
     """Withdraw an invitation."""
 
-    def post(self, _: HttpRequest, invitation_id: UUID) -> HttpResponse:
+    def post(self, request: HttpRequest, invitation_id: UUID) -> HttpResponse:
         try:
             invitation_end(caller=self.caller, team=self.team, invitation_id=invitation_id)
         except AppError as exc:
             return self.page(status=exc.status, problem=exc.message)
-        return self.back("The invitation is withdrawn; its link opens nothing any more.")
+        return self.back(_("The invitation is withdrawn; its link opens nothing any more."))
 
 
 @method_decorator(never_cache, name="dispatch")
@@ -200,7 +208,7 @@ class InvitationView(View):
     def post(self, request: HttpRequest, token: str) -> HttpResponse:
         if isinstance(request.user, User):
             joined = invitation_accept(token=token, user=request.user)
-            messages.success(request, f"You are in {joined.team.name} now.")
+            messages.success(request, _("You are in %(team)s now.") % {"team": joined.team.name})
             return redirect("accounts:home")
         if settings.SSO_ONLY:
             return redirect(request.path)
@@ -227,5 +235,6 @@ def _told(made: list[Invitation]) -> str:
     if mail_is_sent():
         for row in made:
             invitation_mail(row)
-        return f"Invited: {len(made)}. The links are in the mail."
-    return f"Invited: {len(made)}. This installation sends no mail: hand on the links below."
+        return _("Invited: %(count)s. The links are in the mail.") % {"count": len(made)}
+    words = _("Invited: %(count)s. This installation sends no mail: hand on the links below.")
+    return words % {"count": len(made)}

@@ -15,6 +15,8 @@ from django.contrib.auth.mixins import LoginRequiredMixin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.generic import FormView
@@ -36,7 +38,7 @@ class ProfileForm(forms.Form):
     """What others see of a person."""
 
     name = forms.CharField(
-        max_length=200, label="Name", widget=forms.TextInput(attrs={"autocomplete": "name"})
+        max_length=200, label=gettext_lazy("Name"), widget=forms.TextInput(attrs={"autocomplete": "name"})
     )
 
 
@@ -60,7 +62,7 @@ class HomeView(LoginRequiredMixin, _ProfileView):
     def form_valid(self, form: ProfileForm) -> HttpResponse:
         """Saved."""
         person_rename(user=_person(self.request), name=form.cleaned_data["name"])
-        messages.success(self.request, "Your name is saved.")
+        messages.success(self.request, _("Your name is saved."))
         return redirect("accounts:home")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -94,11 +96,11 @@ class DeviceEndView(LoginRequiredMixin, View):
         person = _person(request)
         if device_id is None:
             ended = devices_end_others(user=person, session_key=request.session.session_key)
-            messages.success(request, f"Signed out elsewhere: {ended}.")
+            messages.success(request, _("Signed out elsewhere: %(count)s.") % {"count": ended})
             return redirect("accounts:home")
         try:
             device_end(user=person, device_id=device_id)
-            messages.success(request, "That device is signed out.")
+            messages.success(request, _("That device is signed out."))
         except NotFound as exc:
             messages.warning(request, exc.message)
         return redirect("accounts:home")
@@ -114,12 +116,12 @@ class IdentityEndView(LoginRequiredMixin, View):
         person = _person(request)
         identity = SocialAccount.objects.filter(user=person, pk=identity_id).first()
         if identity is None:
-            messages.warning(request, "That provider is not connected any more.")
+            messages.warning(request, _("That provider is not connected any more."))
             return redirect("accounts:home")
         try:
             validate_disconnect(request, identity)
         except forms.ValidationError:
-            messages.warning(request, "This is the only way you sign in. Set a password first.")
+            messages.warning(request, _("This is the only way you sign in. Set a password first."))
             return redirect("accounts:home")
         disconnect(request, identity)
         return redirect("accounts:home")

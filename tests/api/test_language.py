@@ -42,6 +42,15 @@ def test_the_person_is_heard_first(client: Client, user: User) -> None:
     assert "New collection" in client.get("/documents/").text
 
 
+def test_forms_answer_in_the_language_of_their_page(client: Client, user: User) -> None:
+    wrong = {"username": user.email, "password": "not this one"}
+    assert "gehören nicht zusammen" in client.post("/accounts/login/", wrong, **GERMAN).text
+    assert "do not belong together" in client.post("/accounts/login/", wrong).text
+    client.force_login(user)
+    saved = client.post("/accounts/", {"name": "Ada"}, follow=True, **GERMAN)
+    assert "Ihr Name ist gespeichert." in saved.text
+
+
 def test_the_api_speaks_english(client: Client, user: User) -> None:
     client.force_login(user)
     answer = client.get("/api/v1/usage/?group_by=x", **GERMAN)
