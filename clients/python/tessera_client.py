@@ -167,6 +167,9 @@ def _sent(sent: Mapping[str, Any]) -> dict[str, Any]:
     return known
 
 
+AudienceEnum = Literal["everyone", "team"]
+
+
 BlankEnum = Literal[""]
 
 
@@ -371,6 +374,7 @@ class ChunkPreviewItem(TypedDict):
 class ChunkPreviewRequest(TypedDict):
     chunking: NotRequired["Chunking"]
     limit: NotRequired[int]
+    password: NotRequired[str]
 
 
 class Chunking(TypedDict):
@@ -430,6 +434,13 @@ class ConversationCreate(TypedDict):
     team: NotRequired[str]
 
 
+class ConversationExport(TypedDict):
+    version: int
+    exported_at: str
+    conversation: "Conversation"
+    messages: "list[Message]"
+
+
 class ConversationList(TypedDict):
     items: "list[ConversationListed]"
     next: str | None
@@ -473,6 +484,8 @@ class Document(TypedDict):
     progressed_at: str | None
     pages: int | None
     chunk_count: int
+    tags: list[str]
+    metadata: dict[str, Any]
     source_url: str
     warnings: list[Any]
     error: dict[str, Any] | None
@@ -498,6 +511,8 @@ class DocumentAccepted(TypedDict):
     progressed_at: str | None
     pages: int | None
     chunk_count: int
+    tags: list[str]
+    metadata: dict[str, Any]
     source_url: str
     warnings: list[Any]
     error: dict[str, Any] | None
@@ -719,6 +734,7 @@ class Message(TypedDict):
     timing: "TurnTiming | None"
     sources: "list[Source]"
     quotes: list[dict[str, Any]]
+    matches: list[dict[str, Any]]
     notices: list[dict[str, Any]]
     error: dict[str, Any] | None
     feedback: dict[str, Any] | None
@@ -828,6 +844,11 @@ class PatchedConversationPatch(TypedDict):
     archived: NotRequired[bool]
 
 
+class PatchedDocumentChanges(TypedDict):
+    tags: NotRequired[list[str]]
+    metadata: NotRequired[dict[str, Any]]
+
+
 class PatchedKeyPatch(TypedDict):
     name: NotRequired[str]
     scopes: NotRequired["list[ScopesEnum]"]
@@ -836,6 +857,11 @@ class PatchedKeyPatch(TypedDict):
     budget: NotRequired["Budget | None"]
     networks: NotRequired[list[str]]
     cost_centre: NotRequired[str]
+
+
+class PatchedSharePatch(TypedDict):
+    audience: NotRequired["AudienceEnum"]
+    expires_at: NotRequired[str | None]
 
 
 class Prepaid(TypedDict):
@@ -871,6 +897,64 @@ class SearchFilters(TypedDict):
     since: NotRequired[str]
     until: NotRequired[str]
     metadata: NotRequired[dict[str, Any]]
+
+
+class Share(TypedDict):
+    id: str
+    url: str
+    conversation_id: str
+    title: str
+    turn_id: str
+    audience: "AudienceEnum"
+    team: "TeamRef"
+    expires_at: str | None
+    created_at: str
+
+
+class ShareCreate(TypedDict):
+    audience: NotRequired["AudienceEnum"]
+    expires_at: NotRequired[str | None]
+    turn: NotRequired[str]
+
+
+class ShareList(TypedDict):
+    items: "list[Share]"
+    next: str | None
+
+
+class SharedConversation(TypedDict):
+    """A shared conversation as its reader sees it."""
+
+    id: str
+    title: str
+    shared_by: str
+    audience: "AudienceEnum"
+    expires_at: str | None
+    created_at: str
+
+
+class SharedMessage(TypedDict):
+    id: str
+    turn_id: str
+    parent_id: str | None
+    role: "MessageRoleEnum"
+    text: str
+    state: "StateEnum"
+    model: str | None
+    sources: "list[Source]"
+    hidden_passages: int
+    quotes: "list[SharedQuote]"
+    created_at: str
+
+
+class SharedMessageList(TypedDict):
+    items: "list[SharedMessage]"
+    next: str | None
+
+
+class SharedQuote(TypedDict):
+    n: int
+    text: str
 
 
 class SnippetPiece(TypedDict):
@@ -1115,6 +1199,12 @@ class EventQuotes(TypedDict):
     items: NotRequired[list[dict[str, Any]]]
 
 
+class EventMatches(TypedDict):
+    """Event `matches`: unmarked sentences that a passage says in nearly the same words."""
+
+    items: NotRequired[list[dict[str, Any]]]
+
+
 class EventDelta(TypedDict):
     """Event `delta`: one of text, reasoning, tool."""
 
@@ -1260,6 +1350,24 @@ class Tessera(_Http):
         answer: Collection = self._call("PATCH", f"/api/v1/collections/{collection_id}/", json=body)
         return answer
 
+    def conversation_shares_create(
+        self, conversation_id: str, body: ShareCreate, *, idempotency_key: str | None = None
+    ) -> Share:
+        """Readers see the branch up to `turn`, what is asked later not. A passage is shown only to readers
+        who may read its document at that moment."""
+        answer: Share = self._call(
+            "POST",
+            f"/api/v1/conversations/{conversation_id}/shares/",
+            headers={"Idempotency-Key": idempotency_key},
+            json=body,
+        )
+        return answer
+
+    def conversation_shares_list(self, conversation_id: str) -> ShareList:
+        """Links to one conversation of mine."""
+        answer: ShareList = self._call("GET", f"/api/v1/conversations/{conversation_id}/shares/")
+        return answer
+
     def conversations_create(
         self, body: ConversationCreate, *, idempotency_key: str | None = None
     ) -> Conversation:
@@ -1272,6 +1380,19 @@ class Tessera(_Http):
     def conversations_delete(self, conversation_id: str) -> None:
         """One conversation of mine."""
         self._call("DELETE", f"/api/v1/conversations/{conversation_id}/")
+
+    def conversations_export(
+        self,
+        conversation_id: str,
+        *,
+        format: Literal["json", "markdown"] | None = None,
+        turn: str | None = None,
+    ) -> ConversationExport:
+        """Everything of a conversation that its owner may read now."""
+        answer: ConversationExport = self._call(
+            "GET", f"/api/v1/conversations/{conversation_id}/export/", params={"format": format, "turn": turn}
+        )
+        return answer
 
     def conversations_get(self, conversation_id: str) -> Conversation:
         """One conversation of mine."""
@@ -1355,13 +1476,18 @@ class Tessera(_Http):
         return answer
 
     def documents_list(
-        self, collection_id: str, *, cursor: str | None = None, limit: int | None = None
+        self,
+        collection_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        tag: list[str] | None = None,
     ) -> DocumentList:
         """Documents of a collection."""
         answer: DocumentList = self._call(
             "GET",
             f"/api/v1/collections/{collection_id}/documents/",
-            params={"cursor": cursor, "limit": limit},
+            params={"cursor": cursor, "limit": limit, "tag": tag},
         )
         return answer
 
@@ -1432,6 +1558,11 @@ class Tessera(_Http):
         answer: DocumentPageList = self._call(
             "GET", f"/api/v1/documents/{document_id}/text/", params={"cursor": cursor, "limit": limit}
         )
+        return answer
+
+    def documents_update(self, document_id: str, body: PatchedDocumentChanges) -> Document:
+        """One document."""
+        answer: Document = self._call("PATCH", f"/api/v1/documents/{document_id}/", json=body)
         return answer
 
     def exports_create(self, *, idempotency_key: str | None = None) -> Export:
@@ -1562,6 +1693,34 @@ class Tessera(_Http):
         answer: PassageList = self._call(
             "POST", "/api/v1/search/", headers={"Idempotency-Key": idempotency_key}, json=body
         )
+        return answer
+
+    def shares_get(self, share_id: str) -> SharedConversation:
+        """One link: read by whom it is for, changed and taken back by its owner."""
+        answer: SharedConversation = self._call("GET", f"/api/v1/shares/{share_id}/")
+        return answer
+
+    def shares_list(self) -> ShareList:
+        """My links, newest first."""
+        answer: ShareList = self._call("GET", "/api/v1/shares/")
+        return answer
+
+    def shares_messages(
+        self, share_id: str, *, cursor: str | None = None, limit: int | None = None
+    ) -> SharedMessageList:
+        """The messages of a shared conversation, newest first, in pages of whole turns."""
+        answer: SharedMessageList = self._call(
+            "GET", f"/api/v1/shares/{share_id}/messages/", params={"cursor": cursor, "limit": limit}
+        )
+        return answer
+
+    def shares_revoke(self, share_id: str) -> None:
+        """One link: read by whom it is for, changed and taken back by its owner."""
+        self._call("DELETE", f"/api/v1/shares/{share_id}/")
+
+    def shares_update(self, share_id: str, body: PatchedSharePatch) -> Share:
+        """One link: read by whom it is for, changed and taken back by its owner."""
+        answer: Share = self._call("PATCH", f"/api/v1/shares/{share_id}/", json=body)
         return answer
 
     def statements_csv(self, statement_id: str) -> bytes:
