@@ -104,10 +104,15 @@ def test_pages_are_not_kept_by_caches(signed_in: Client, page: str) -> None:
     assert "no-store" in signed_in.get(page)["Cache-Control"]
 
 
-def test_the_spend_link_is_for_staff(client: Client, signed_in: Client) -> None:
-    assert 'href="/dashboard/"' not in signed_in.get("/").text
-    client.force_login(user_make(is_staff=True))
-    assert 'href="/dashboard/"' in client.get("/").text
+def test_who_may_see_spend_has_the_link_and_only_staff_the_servers(client: Client) -> None:
+    for person, links in (
+        (user_make(), ()),
+        (user_make(is_staff=True), ("/dashboard/", "/dashboard/servers/")),
+    ):
+        client.force_login(person)
+        page = client.get("/").text
+        found = [link for link in ("/dashboard/", "/dashboard/servers/") if f'href="{link}"' in page]
+        assert found == list(links)
 
 
 def test_a_name_cannot_become_markup(client: Client) -> None:

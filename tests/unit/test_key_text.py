@@ -21,7 +21,9 @@ def test_a_single_wrong_letter_is_seen():
 
 
 @pytest.mark.parametrize(
-    "key", ["tsk_", "tsk_short", key_text() + "x", key_text()[:-1] + "-", "tsk_" + "é" * 36]
+    "key",
+    ["tsk_", "tsk_short", key_text() + "x", key_text()[:-1] + "-", "tsk_" + "é" * 36],
+    ids=["empty", "short", "long", "letter", "accents"],
 )
 def test_what_is_no_key_of_ours_is_seen(key):
     assert is_mistyped(key)
