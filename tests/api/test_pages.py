@@ -104,9 +104,10 @@ def test_pages_are_not_kept_by_caches(signed_in: Client, page: str) -> None:
     assert "no-store" in signed_in.get(page)["Cache-Control"]
 
 
-def test_who_may_see_spend_has_the_link_and_only_staff_the_servers(client: Client) -> None:
+def test_everyone_has_the_way_to_their_own_spend_and_only_staff_to_the_servers(client: Client) -> None:
+    # Everybody owns at least their personal team.
     for person, links in (
-        (user_make(), ()),
+        (user_make(), ("/dashboard/",)),
         (user_make(is_staff=True), ("/dashboard/", "/dashboard/servers/")),
     ):
         client.force_login(person)
