@@ -182,17 +182,7 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
     passages = _passage_budget(free, window) if searches else 0
     left = None if free is None else free - passages
     kept, spent = _fit_history(count, history, left)
-    left_out: tuple[str, ...] = ()
-    if kept < len(history):
-        dropped = len(history) - kept
-        left_out = (f"{dropped} earlier {'question' if dropped == 1 else 'questions'} with their answers",)
-        notices.append(
-            {
-                "code": "history_trimmed",
-                "message": f"Left out to fit the window: {left_out[0]}.",
-                "pairs": dropped,
-            }
-        )
+    left_out = _left_out(len(history) - kept, notices)
     return Estimate(
         tokenizer=tokenizer,
         count=count,
@@ -211,6 +201,16 @@ def estimate(  # noqa: PLR0913 - the parts of a prompt are what they are
         left_out=left_out,
         notices=tuple(notices),
     )
+
+
+def _left_out(dropped: int, notices: list[dict[str, Any]]) -> tuple[str, ...]:
+    """What of the history does not fit, in words; said in a notice too."""
+    if not dropped:
+        return ()
+    words = f"{dropped} earlier {'question' if dropped == 1 else 'questions'} with their answers"
+    message = f"Left out to fit the window: {words}."
+    notices.append({"code": "history_trimmed", "message": message, "pairs": dropped})
+    return (words,)
 
 
 def _room_for_answer(

@@ -25,15 +25,15 @@ def _routes():
         if isinstance(pattern, URLPattern) and pattern.name and hasattr(pattern.callback, "cls"):
             if pattern.name.removesuffix("-bare") in PUBLIC:
                 continue
-            text = re.sub(r"<uuid:\w+>", "{id}", str(pattern.pattern))
+            text = re.sub(r"<int:\w+>", "1", re.sub(r"<uuid:\w+>", "{id}", str(pattern.pattern)))
             for method in ("get", "post", "put", "patch", "delete"):
                 if hasattr(pattern.callback.cls, method):
                     yield f"/{text}", method
 
 
 ROUTES = sorted(_routes())
-# The twin without the last slash is the same view; statements and requests for more have tests of their own.
-ELSEWHERE = ("/api/v1/limit-requests/", "/api/v1/statements/")
+# The twin without the last slash is the same view; statements, requests for more and shares have tests of their own.
+ELSEWHERE = ("/api/v1/limit-requests/", "/api/v1/statements/", "/api/v1/shares/")
 WITH_ID = [
     route
     for route in ROUTES

@@ -49,7 +49,6 @@ def test_a_server_is_looked_at_connected_and_priced(staff: Client, server: tuple
     backend = Backend.objects.get()
     assert (backend.base_url, backend.api_key) == (url.rstrip("/"), key)
     row = backend.deployments.get()
-    assert staff.get(PAGE).context["steps"].priced is False
     staff.post(reverse("dashboard:setup-price", args=[row.id]), {"given": "0.25", "made": "1.5"})
     price = price_current(row.price_key)
     assert price is not None

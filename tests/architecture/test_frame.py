@@ -29,7 +29,7 @@ FOR_CONTAINERS = {
 NOT_FOR_PEOPLE = {
     "INFERENCE_SLOTS", "INFERENCE_DEMONSTRATION", "OLLAMA_HOST", "PATH", "HOME", "DJANGO_SETTINGS_MODULE",
 }  # fmt: skip
-READERS = {"text", "number", "flag", "words"}
+READERS = {"text", "number", "flag", "words", "one_of"}
 
 
 def _sources() -> list[Path]:

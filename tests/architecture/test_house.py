@@ -26,7 +26,15 @@ house = _tool("house")
 SOURCES = list(house.sources())
 
 # A broad except is allowed only where whatever happened is handed on; each file is named here.
-BROAD_ALLOWED = frozenset({"app/embedded/background.py", "app/api/stream/handler.py"})
+BROAD_ALLOWED = frozenset(
+    {
+        "app/embedded/background.py",
+        "app/api/stream/handler.py",
+        # One caller's mistake must not fail those that share its commit; one person's export fails alone.
+        "app/gate/settling.py",
+        "app/ops/exports.py",
+    }
+)
 
 
 def test_the_house_has_sources() -> None:

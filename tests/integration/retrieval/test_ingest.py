@@ -45,6 +45,7 @@ def test_a_document_becomes_searchable(
         "team_id": TEAM,
         "kind": "ingest",
         "document_id": document.pk,
+        "collection_id": collection.pk,
         "level": "internal",
     }
 
