@@ -19,13 +19,11 @@ from rest_framework.test import APIClient
 
 from app.accounts.models import Team, User
 from app.accounts.selectors import Caller, caller_by_user
-from app.api import metrics
 from app.billing.services import bootstrap_defaults
 from app.catalog.selectors import Target, targets_named
-from app.chat import asking
+from app.common.cache import forget_all
 from app.common.redis_door import sync_redis
 from app.gate.health import health_forget
-from app.gate.routing import memories_forget
 from tests.factories import (
     IssuedKey,
     chat_deployment_make,
@@ -124,16 +122,8 @@ def chat_target(db: None) -> Target:
 @pytest.fixture(autouse=True)
 def _short_memories_are_empty() -> None:
     """What a process remembers for a second would outlive the transaction of one test."""
-    for memory in (
-        asking._cached_targets,
-        asking._cached_named,
-        asking._cached_team,
-        asking._cached_space,
-        metrics._installation,
-    ):
-        memory.forget()
+    forget_all()
     health_forget()
-    memories_forget()
     # Attempts to sign in, which are counted by address: that of all tests is one.
     cache.clear()
 

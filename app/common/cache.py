@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
+from weakref import WeakSet
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,6 +31,7 @@ class Remembered(Generic[P, T]):
         self._seconds = seconds
         self._known: dict[Hashable, _Known[T]] = {}
         self._renewing: set[Hashable] = set()
+        _all.add(self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """What is known, or else what is read now."""
@@ -52,6 +54,15 @@ class Remembered(Generic[P, T]):
     def forget(self) -> None:
         """Read everything anew."""
         self._known.clear()
+
+
+_all: WeakSet[Remembered[Any, Any]] = WeakSet()
+
+
+def forget_all() -> None:
+    """Read everything anew, whatever remembers it: for when the database under this process became another one."""
+    for memory in list(_all):
+        memory.forget()
 
 
 def remembered(seconds: float) -> Callable[[Callable[P, T]], Remembered[P, T]]:

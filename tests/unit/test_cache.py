@@ -6,7 +6,7 @@ import pytest
 
 from app.common import cache
 from app.common.aio import PerLoop
-from app.common.cache import remembered
+from app.common.cache import forget_all, remembered
 
 
 class Clock:
@@ -73,6 +73,18 @@ def test_a_read_that_fails_leaves_the_next_its_turn(clock: Clock) -> None:
         read()
     fails = False
     assert read() == "found"
+
+
+def test_all_that_is_remembered_is_forgotten_at_once(clock: Clock) -> None:
+    seen: list[str] = []
+    one, other = remembered(10.0)(lambda: seen.append("one")), remembered(10.0)(lambda: seen.append("other"))
+    for _ in range(2):
+        one()
+        other()
+    forget_all()
+    one()
+    other()
+    assert seen == ["one", "other"] * 2
 
 
 def test_each_loop_has_its_own() -> None:

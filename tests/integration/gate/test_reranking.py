@@ -1,6 +1,5 @@
 """Reranking through the gate: reserved and booked by itself, cleared for what it reads, never a reason to fail."""
 
-import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -29,11 +28,6 @@ from tests.integration.chat.conftest import servers as servers  # noqa: PLC0414
 pytestmark = pytest.mark.django_db(transaction=True)
 TEXTS = ["a blue pump", "the red valve closes", "red paint"]
 BROKEN = Script(status=500, body=(orjson.dumps({"error": {"message": "no"}}),))
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reranking, "_targets", inspect.unwrap(reranking._targets))
 
 
 def deployment_at(url: str, *, clearance: str = "internal", price_key: str = "rerank/bge") -> Deployment:
