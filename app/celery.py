@@ -3,19 +3,15 @@
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from celery import Celery, Task, bootsteps
+from celery import Celery, bootsteps
+from celery.signals import before_task_publish
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "app.settings.dev")
 
 from app.common.queues import EVERY_SECONDS, queues_claim
 from app.common.redis_door import Unavailable
-
-if TYPE_CHECKING:
-    _Task = Task[Any, Any]
-else:
-    _Task = Task
 
 log = logging.getLogger(__name__)
 
@@ -39,15 +35,14 @@ class QueuePresence(bootsteps.StartStopStep):
             log.warning("The broker does not answer: it cannot be told which queues are served.")
 
 
-class TimedTask(_Task):
-    """Says in each message when it was sent, so that a queue can tell how old it is."""
+@before_task_publish.connect
+def _sent_at_note(headers: dict[str, Any] | None = None, **_: Any) -> None:
+    """Say in each message when it was sent, whichever way it is, so that a queue can tell how old it is."""
+    if headers is not None:
+        headers["sent_at"] = time.time()
 
-    def apply_async(self, *args: Any, **options: Any) -> Any:
-        options["headers"] = {**(options.get("headers") or {}), "sent_at": time.time()}
-        return super().apply_async(*args, **options)
 
-
-app = Celery("tessera", task_cls="app.celery:TimedTask")
+app = Celery("tessera")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.steps["consumer"].add(QueuePresence)

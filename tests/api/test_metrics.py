@@ -12,6 +12,7 @@ from app.billing.services import reservation_hold
 from app.billing.types import Hold, Payer
 from app.catalog.models import Backend
 from app.catalog.selectors import Target
+from app.celery import app as celery
 from app.common.meters import REGISTRY
 from app.common.models import uuid7
 from inference_client.testing.fault_server import Script
@@ -70,6 +71,7 @@ def test_a_page_says_how_long_it_took(client: object) -> None:
     assert re.fullmatch(r"total;dur=\d+\.\d", APIClient().get("/healthz")["Server-Timing"])
 
 
+@pytest.mark.usefixtures("broker")
 def test_the_books_the_queue_and_the_backup(api_key: IssuedKey, chat_target: Target) -> None:
     payer = Payer(team_id=api_key.row.team_id, account_id=api_key.row.user.account_id, key_id=api_key.row.id)
     hold = Hold(
@@ -81,14 +83,17 @@ def test_the_books_the_queue_and_the_backup(api_key: IssuedKey, chat_target: Tar
     reservation_hold(hold=hold)
     audit(Verb.BACKUP)
     documents_requeue_expired.apply_async(queue="default")
+    # By its name alone, as an upload is handed on.
+    celery.send_task("retrieval.tasks.document_ingest", [str(uuid7())], queue="ingest")
     text = scraped()
     assert "\ntessera_reservations_open 1.0" in text
     assert "\ntessera_ledger_lag_seconds 0.0" in text
     age = re.search(r"\ntessera_backup_age_seconds ([\d.e-]+)", text)
     assert age and float(age[1]) < 60
-    assert 'tessera_queue_length{queue="default"} 1.0' in text
-    oldest = re.search(r'tessera_queue_oldest_seconds{queue="default"} ([\d.e-]+)', text)
-    assert oldest and float(oldest[1]) < 60
+    for queue in ("default", "ingest"):
+        assert f'tessera_queue_length{{queue="{queue}"}} 1.0' in text
+        oldest = re.search(rf'tessera_queue_oldest_seconds{{queue="{queue}"}} ([\d.e-]+)', text)
+        assert oldest and float(oldest[1]) < 60
 
 
 def test_labels_are_few_and_name_nobody(
