@@ -7,6 +7,7 @@ whole. A file that crashes or exhausts a parser takes this process with it and n
 
 import ctypes
 import json
+import math
 import os
 import resource
 import signal
@@ -83,9 +84,10 @@ def _confine(limits: Limits, *, memory: int = 0) -> None:
     _extra[0] = max(_extra[0], memory)
     most = limits.memory + _MODELS
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory + _extra[0], most))
-    # The limit counts the whole life of the process: what earlier files took is added.
+    # The limit counts the whole life of the process: what starting and earlier files took is added, rounded up, so
+    # that a file has at least its time.
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = int(usage.ru_utime + usage.ru_stime) + limits.cpu_seconds
+    seconds = math.ceil(usage.ru_utime + usage.ru_stime) + limits.cpu_seconds
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
 
 

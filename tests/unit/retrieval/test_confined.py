@@ -2,15 +2,17 @@
 
 import json
 import os
+import resource
 import subprocess
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from retrieval.errors import LeaseLost, ReadError
-from retrieval.parsing import Limits, ocr, read, sandbox
+from retrieval.parsing import Limits, ocr, read, sandbox, worker
 
 SHARED = Path(os.environ.get("TESSERA_SHARED", "../shared")) / "data/docs/open"
 
@@ -42,6 +44,18 @@ def test_a_greedy_file_is_stopped(limits: Limits, reasons: set[str]) -> None:
     with pytest.raises(ReadError) as caught:
         read(greedy, "greedy.md", limits=limits)
     assert caught.value.reason in reasons
+
+
+@pytest.mark.parametrize(("used", "until"), [(0.0, 5), (0.9, 6), (3.0, 8), (3.1, 9)])
+def test_what_a_process_used_before_takes_nothing_from_a_file(
+    monkeypatch: pytest.MonkeyPatch, used: float, until: int
+) -> None:
+    limits: dict[int, tuple[int, int]] = {}
+    usage = SimpleNamespace(ru_utime=used, ru_stime=0.0)
+    monkeypatch.setattr(resource, "getrusage", lambda who: usage)
+    monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
+    worker._confine(Limits(cpu_seconds=5))
+    assert limits[resource.RLIMIT_CPU][0] == until
 
 
 def _pdf(*contents: bytes) -> bytes:
@@ -78,7 +92,8 @@ def test_a_page_that_kills_the_reader_twice_is_left_out_and_named(monkeypatch: p
     monkeypatch.setattr(sandbox, "_Reader", counted)
     text = b"BT /F 12 Tf 50 700 Td (This is page number %d of the report, with words enough.) Tj ET"
     poison = (text % 2) + b" " + b"0 0 m 9 9 l S " * 4_000_000
-    reading = read(_pdf(text % 1, poison, text % 3), "r.pdf", limits=Limits(cpu_seconds=1))
+    # Each line is an object in memory: the parser ends itself for want of it, however fast or slow the machine is.
+    reading = read(_pdf(text % 1, poison, text % 3), "r.pdf", limits=Limits(memory=500_000_000))
     assert ["number 1" in reading.text, "number 2" in reading.text, "number 3" in reading.text] == [
         True,
         False,
