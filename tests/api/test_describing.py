@@ -5,7 +5,7 @@ import pytest
 from retrieval.describing import MOST_TAGS
 from retrieval.models import Document
 from retrieval.services import document_create, document_ingest, document_reread
-from tests.factories import collection_make, embedding_deployment_make, key_make, user_make
+from tests.factories import collection_make, key_make, user_make
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("originals_dir")]
 PAGE = b"<html><title>Pumps</title><body><p>The blue pump delivers forty litres a minute.</p></body>"
@@ -78,8 +78,8 @@ def test_only_who_may_write_sets_it(client_for, document):
     assert Document.objects.get().described == {}
 
 
+@pytest.mark.usefixtures("chat_target")
 def test_it_outlives_reading_anew_and_narrows_a_search(client, document):
-    embedding_deployment_make()
     _patch(client, document, tags=["manual"], metadata={"year": 2024})
     document_ingest(document.pk)
     document_reread(document=Document.objects.get())

@@ -65,7 +65,7 @@ def test_a_conversation_is_found_named_kept_and_put_away(seat: Opener) -> None:
     choose(person, "Preserves", "Take out of the archive")
     rail.get_by_role("button", name="Back to all conversations").click()
     choose(person, "Preserves", "Delete")
-    rail.get_by_role("button", name="Keep").click()
+    rail.get_by_role("button", name="Keep", exact=True).click()
     choose(person, "Preserves", "Delete")
     rail.get_by_role("button", name="Delete", exact=True).click()
     expect(rail.locator(".conversation", has_text="Preserves")).to_have_count(0)
