@@ -120,7 +120,7 @@ def _dump(live: Live) -> Iterator[tuple[str, bytes]]:
         ).fetchall()
         for schema, table in names:
             with connection.cursor().copy(
-                sql.SQL("COPY {} TO STDOUT").format(sql.Identifier(schema, table))
+                sql.SQL("COPY (SELECT * FROM {}) TO STDOUT").format(sql.Identifier(schema, table))
             ) as rows:
                 yield table, b"".join(bytes(part) for part in rows)
 

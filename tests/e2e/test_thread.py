@@ -92,6 +92,8 @@ def test_a_whole_chat_by_keyboard_alone(seat: Opener) -> None:
     expect(page.locator("#announcer")).to_contain_text("Answer stopped")
     person.answered()
     # From the box back to the answer: rate it, give a reason, open the line of figures.
+    page.keyboard.press("/")
+    expect(person.composer).to_be_focused()
     for _ in range(40):
         page.keyboard.press("Shift+Tab")
         if page.evaluate("document.activeElement?.getAttribute('aria-label')") == "Bad answer":
@@ -105,8 +107,11 @@ def test_a_whole_chat_by_keyboard_alone(seat: Opener) -> None:
     with page.expect_response("**/feedback/"):
         page.keyboard.press("Space")
     expect(page.get_by_role("button", name="Hard to follow")).to_have_attribute("aria-pressed", "true")
-    kept = person.live.sql("SELECT feedback ->> 'reason' FROM chat_turn WHERE id = %s", person.turn()["id"])
-    assert kept == [("unclear",)]
+    kept = person.live.sql(
+        "SELECT feedback FROM chat_turn WHERE feedback IS NOT NULL AND conversation_id = %s",
+        page.url.rstrip("/").rpartition("/")[2],
+    )
+    assert [(row["rating"], row["reason"]) for (row,) in kept] == [("bad", "unclear")]
 
 
 def test_an_assistant_is_made_on_a_phone_asked_and_remembered(seat: Opener, live: Live) -> None:
