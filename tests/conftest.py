@@ -15,6 +15,7 @@ import redis
 from django.conf import settings as django_settings
 from django.core.cache import cache
 from pytest_django import Settings
+from pytest_django.plugin import blocking_manager_key
 from rest_framework.test import APIClient
 
 from app.accounts.models import Team, User
@@ -117,6 +118,18 @@ def chat_target(db: None) -> Target:
     bootstrap_defaults()
     embedding_deployment_make()
     return targets_named(chat_deployment_make().public_name)[0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """A test with real transactions empties every table; the budgets that a migration put there come back."""
+    yield
+    marker = item.get_closest_marker("django_db")
+    real = marker is not None and marker.kwargs.get("transaction")
+    # After the last test the database itself is gone.
+    if nextitem is not None and (real or "transactional_db" in getattr(item, "fixturenames", ())):
+        with item.config.stash[blocking_manager_key].unblock():
+            bootstrap_defaults()
 
 
 @pytest.fixture(autouse=True)
