@@ -3,6 +3,8 @@
 Entries that are pending are in none of them yet.
 """
 
+from app.billing.types.spending import MONEY_SUMS, SUMS
+
 _OWNERS = (
     "team_id",
     "account_id",
@@ -13,23 +15,10 @@ _OWNERS = (
     "collections",
     "thread_id",
 )
-_SUMS = (
-    "entries",
-    "requests",
-    "price",
-    "cost",
-    "estimated_price",
-    "estimated",
-    "unpriced",
-    "uncosted",
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "reasoning_tokens",
+_ADDED = ", ".join(
+    f"sum({name}){'::numeric(28, 15)' if name in MONEY_SUMS else ''} AS {name}" for name in SUMS
 )
-_MONEY = {"price", "cost", "estimated_price"}
-_ADDED = ", ".join(f"sum({name}){'::numeric(28, 15)' if name in _MONEY else ''} AS {name}" for name in _SUMS)
-_MEASURED = ", ".join(_SUMS)
+_MEASURED = ", ".join(SUMS)
 _MERGED = (
     "(SELECT f.* FROM billing_spendfact f WHERE NOT EXISTS ("
     "SELECT 1 FROM billing_rolluppending p WHERE p.entry_id = f.id)) x"

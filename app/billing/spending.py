@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from django.db import connection, transaction
 
 from app.billing.models import RollupZone
-from app.billing.types.spending import Dimension, Group, SpendScope, SpendSum
+from app.billing.types.spending import MONEY_SUMS, SUMS, Dimension, Group, SpendScope, SpendSum
 
 _OWNERS = {
     "team": "team_id",
@@ -27,21 +27,7 @@ _OWNERS = {
     "thread": "thread_id",
 }
 _TIMES = ("hour", "day", "week", "month", "year")
-_SUMS = (
-    "entries",
-    "requests",
-    "price",
-    "cost",
-    "estimated_price",
-    "estimated",
-    "unpriced",
-    "uncosted",
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "reasoning_tokens",
-)
-_WHOLE = {name for name in _SUMS if name not in {"price", "cost", "estimated_price"}}
+_WHOLE = set(SUMS) - MONEY_SUMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +64,17 @@ def spending(*, by: Sequence[Dimension] = (), zone: str, scope: SpendScope) -> l
     for number, piece in enumerate(pieces):
         params |= {f"from{number}": piece.from_, f"to{number}": piece.to}
         parts.append(
-            f"SELECT {', '.join((*groups, *_SUMS))} FROM billing_rollup WHERE grain = '{piece.grain}' "  # noqa: S608
+            f"SELECT {', '.join((*groups, *SUMS))} FROM billing_rollup WHERE grain = '{piece.grain}' "  # noqa: S608
             f"AND at >= %(from{number})s AND at < %(to{number})s {where}"
         )
     params |= {"from": scope.from_, "to": scope.to}
     parts.append(
-        f"SELECT {', '.join((*groups, *_SUMS))} FROM billing_spendfact f "  # noqa: S608 - names are ours
+        f"SELECT {', '.join((*groups, *SUMS))} FROM billing_spendfact f "  # noqa: S608 - names are ours
         "JOIN billing_rolluppending p ON p.entry_id = f.id "
         f"WHERE at >= %(from)s AND at < %(to)s {where}"
     )
     names = [f"g{number}" for number in range(len(by))]
-    shown = ", ".join((*names, *(f"sum({name})" for name in _SUMS)))
+    shown = ", ".join((*names, *(f"sum({name})" for name in SUMS)))
     query = f"SELECT {shown} FROM ({' UNION ALL '.join(parts)}) parts"  # noqa: S608 - names are ours
     if names:
         query += f" GROUP BY {', '.join(names)} ORDER BY {', '.join(names)}"
@@ -99,7 +85,7 @@ def spending(*, by: Sequence[Dimension] = (), zone: str, scope: SpendScope) -> l
 
 def _sum(row: Sequence[Any], count: int) -> SpendSum:
     groups: tuple[Group, ...] = tuple(tuple(g) if isinstance(g, list) else g for g in row[:count])
-    sums = dict(zip(_SUMS, row[count:], strict=True))
+    sums = dict(zip(SUMS, row[count:], strict=True))
     if sums["entries"] is None:
         return SpendSum(groups=groups)
     values: dict[str, Any] = {n: int(v) if n in _WHOLE else v for n, v in sums.items()}

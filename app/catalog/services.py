@@ -18,6 +18,8 @@ from inference_client.types import ModelFacts
 
 OUTPUT_TOKENS = 1024
 """What an answer may take unless somebody says otherwise."""
+CONNECTED_PRIORITY = 5
+"""Of a model that somebody connected: before the demonstration model, after the server named by INFERENCE_URL."""
 
 
 @transaction.atomic

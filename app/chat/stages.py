@@ -28,6 +28,8 @@ STAGES = (
 )
 """In the order of a turn. `first_token` is what the server does not split into its queue and the reading of the prompt;
 `retry` is what calls that failed and the pauses after them took."""
+AFTER_FIRST_TOKEN = frozenset({"decode", "check_output", "settle", "other"})
+TO_FIRST_TOKEN = tuple(name for name in STAGES if name not in AFTER_FIRST_TOKEN)
 
 
 def stages_split(stages: Mapping[str, float], *, embed_s: float, calls: Sequence[Timing]) -> dict[str, float]:

@@ -6,6 +6,8 @@ Each cause gets the milliseconds of a turn that it explains; the one that explai
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from app.chat.stages import TO_FIRST_TOKEN
+
 FULL = 0.95
 """Share of the KV cache from which requests wait for room or are thrown out."""
 QUEUED = 0.5
@@ -15,7 +17,6 @@ FEW_TURNS = 5
 WORTH_MS = 20.0
 WORTH_SHARE = 0.1
 """What grew by less is noise: of the time to first token as it was, or of the whole turn for what comes after."""
-AFTER_FIRST_TOKEN = ("decode", "check_output", "settle", "other")
 SILENT_SHARE = 0.7
 """From this share of the lost time after silences on, it is the waking up that costs."""
 BATCHED_BADLY = 0.6
@@ -161,7 +162,7 @@ def _worth(evidence: Evidence) -> Iterator[tuple[str, float]]:
     """What grew by more than noise."""
     before, after = evidence.before, evidence.after
     whole = sum(before.stages.values())
-    first = whole - sum(before.stages.get(name, 0.0) for name in AFTER_FIRST_TOKEN)
+    first = sum(before.stages.get(name, 0.0) for name in TO_FIRST_TOKEN)
     for seen, against in (
         ((*_ours(before, after), *_before_text(evidence)), first),
         (_writing(before, after), whole),

@@ -14,14 +14,12 @@ from app.billing.selectors import limits_remaining, price_current
 from app.billing.types import LimitState, Payer, Price, Rate
 from app.catalog.models import Backend, Deployment
 from app.catalog.probing import Found, address_clean, server_ask
-from app.catalog.services import backend_connect, model_put
+from app.catalog.services import CONNECTED_PRIORITY, backend_connect, model_put
 from app.common.crypto import decrypt, encrypt
 from app.common.errors import InvalidInput
+from app.common.handbook import HANDBOOK
 from retrieval.models import Collection, Document
 
-HANDBOOK = "Tessera handbook"
-PRIORITY = 5
-"""Before the demonstration model, as `backend_add` puts it."""
 MANY = 200
 """Models that are listed; a provider may name hundreds."""
 
@@ -127,7 +125,8 @@ def connect(
             leaves_premises=leaves,
         )
         rows = [
-            model_put(backend=backend, model=looked.found.model(name), priority=PRIORITY)[0] for name in names
+            model_put(backend=backend, model=looked.found.model(name), priority=CONNECTED_PRIORITY)[0]
+            for name in names
         ]
     return backend, rows
 

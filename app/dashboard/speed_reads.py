@@ -12,11 +12,12 @@ from app.catalog.telemetry import load_means
 from app.chat import speed
 from app.chat.models import TurnTiming
 from app.chat.speed import Lost, Pace, Span
+from app.chat.stages import TO_FIRST_TOKEN
 from app.chat.timings import waterfall
 from app.common.queues import queues_served
 from app.common.redis_door import Unavailable, sync_redis
 from app.dashboard.diagnosis import FEW_TURNS, Evidence, Finding, Load, Queue, Spell, findings
-from app.dashboard.layers import LAYERS, Stack, stack
+from app.dashboard.layers import Stack, stack
 
 SILENCE_S = 120.0
 """A deployment that was left alone for longer may have put its model away."""
@@ -92,16 +93,13 @@ def evidence(after: Span, before: Span, *, silence_s: float = SILENCE_S) -> Evid
         else None
     )
     spells = [_spell(span, backend) for span in (before, after)]
-    usual = sum(spells[0].stages.get(name, 0.0) for name in _TO_FIRST_TOKEN)
+    usual = sum(spells[0].stages.get(name, 0.0) for name in TO_FIRST_TOKEN)
     return Evidence(
         before=spells[0],
         after=spells[1],
         silent_share=speed.excess_after_silence(after, usual_ms=usual, silence_s=silence_s),
         queues=queues(),
     )
-
-
-_TO_FIRST_TOKEN = tuple(name for layer in LAYERS[:4] for name in layer.stages)
 
 
 def _spell(span: Span, backend_id: UUID | None) -> Spell:

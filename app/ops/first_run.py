@@ -13,13 +13,12 @@ from app.accounts.selectors import ALL_SCOPES
 from app.accounts.services import key_create, user_create
 from app.billing.budgets import bootstrap_defaults
 from app.common.errors import Conflict
+from app.common.handbook import HANDBOOK, HANDBOOK_DIR
 from app.ops.servers import servers_prepare
 from retrieval.models import Collection, Document
 from retrieval.services import collection_create, document_create
 
 ADMIN_EMAIL = "admin@tessera.local"
-HANDBOOK = "Tessera handbook"
-HANDBOOK_DIR = Path(settings.BASE_DIR) / "docs" / "handbook"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,23 @@ from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
+SUMS = (
+    "entries",
+    "requests",
+    "price",
+    "cost",
+    "estimated_price",
+    "estimated",
+    "unpriced",
+    "uncosted",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+)
+"""The columns that roll-ups add up, in their order."""
+MONEY_SUMS = frozenset({"price", "cost", "estimated_price"})
+"""Those that are amounts; the others are counts."""
 Dimension = Literal[
     "hour",
     "day",

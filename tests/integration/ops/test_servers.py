@@ -12,7 +12,8 @@ from app.billing.services import price_set
 from app.billing.types import Rate
 from app.catalog.models import Backend, Deployment
 from app.catalog.selectors import targets
-from app.ops.first_run import HANDBOOK, prepare
+from app.common.handbook import HANDBOOK
+from app.ops.first_run import prepare
 from app.ops.servers import EMBEDDED_CHAT, servers_prepare
 from retrieval.models import Collection
 from tests.integration.catalog.listing import NOWHERE, PROVIDER, models, ollama, serving

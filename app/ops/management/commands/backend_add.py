@@ -20,7 +20,7 @@ from app.billing.types import Price, Rate
 from app.catalog.models import Backend, Deployment
 from app.catalog.probing import Found, address_clean, kind_named, options_read, server_ask
 from app.catalog.selectors import targets
-from app.catalog.services import backend_connect, model_put, name_free
+from app.catalog.services import CONNECTED_PRIORITY, backend_connect, model_put, name_free
 from app.common.told import ToldCommand
 from app.gate.trying import Tried, target_try
 from app.ops.servers import MANY, OUTSIDE_CHAT, outside_at
@@ -30,8 +30,6 @@ from inference_client.types import ModelFacts
 
 TRIED = 3
 """Models that get a test call, when several are added at once."""
-PRIORITY = 5
-"""Before the demonstration model, after the server named by INFERENCE_URL."""
 
 
 class Command(ToldCommand):
@@ -95,7 +93,9 @@ class Command(ToldCommand):
                 options=own,
             )
             rows = [
-                model_put(backend=backend, model=m, clearance=options["clearance"], priority=PRIORITY)
+                model_put(
+                    backend=backend, model=m, clearance=options["clearance"], priority=CONNECTED_PRIORITY
+                )
                 for m in chosen
             ]
             for row, _ in rows:
