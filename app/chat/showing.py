@@ -175,7 +175,7 @@ def usage(settled: Settled | None, admission: Admission) -> dict[str, Any]:
     """Body of the `usage` event. Without a settlement (the database stayed away) the figures are unknown, not zero."""
     if settled is None:
         return {"input_tokens": None, "output_tokens": None, "estimated": None, "price": None}
-    chat = [a.buckets for a in admission.attempts if a.kind == "chat"]
+    chat = [a.buckets for a in admission.attempts if a.kind in {None, admission.plan.kind}]
     return {
         "input_tokens": settled.input_tokens,
         "output_tokens": settled.output_tokens,

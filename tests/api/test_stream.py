@@ -21,6 +21,9 @@ from app.chat.runs import runs
 from app.common.models import uuid7
 from app.common.redis_door import redis_close
 from app.gate.clients import client_close
+from inference_client.adapters.scripted import Answer
+from inference_client.testing.fault_server import Script
+from tests.api.scripted import call as scripted_call
 from tests.factories import PASSWORD, IssuedKey, key_make, team_make, user_make
 
 pytestmark = pytest.mark.django_db
@@ -93,6 +96,16 @@ def test_the_same_turn_as_one_json(post: Callable[..., httpx.Response]) -> None:
     turn = Turn.objects.get(id=answer["turn_id"])
     assert (answer["role"], answer["text"], answer["state"]) == ("assistant", turn.answer, "done")
     assert answer["price"]["currency"] == settings.CURRENCY
+
+
+def test_what_came_out_of_the_servers_cache_is_told_with_the_usage(
+    conversation: Conversation, api_key: IssuedKey
+) -> None:
+    answer = Script(answer=Answer(words=("Yes",), input_tokens=40, cache_read=24))
+    path, body = f"/api/v1/conversations/{conversation.id}/turns/", {"text": "Hello.", "stream": False}
+    response, _ = scripted_call("POST", path, answer, key=api_key, json=body | {"collections": []})
+    assert response.json()["usage"]["cached_input_tokens"] == 24
+    assert Turn.objects.get().usage["input_tokens"] == 40
 
 
 def test_a_turn_in_the_background_is_accepted_and_can_be_followed(
