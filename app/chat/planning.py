@@ -203,14 +203,14 @@ def plan_of(ask: Ask, estimate: Estimate) -> CallPlan:
     return CallPlan(
         reservation_id=uuid7(),
         payer=payer_of(ask),
-        kind="chat",
+        kind=ask.kind,
         targets=ask.targets,
         input_tokens=estimate.held_input,
         output_tokens=estimate.max_output_tokens,
         embedding=ask.embedding if _embeds(ask) else None,
         query_tokens=_query_tokens(ask, estimate) if _embeds(ask) else 0,
         ttl_seconds=HOLD_SECONDS,
-        rated=True,
+        rated=ask.kind == "chat",
         turn_id=ask.turn_id,
         thread_id=ask.conversation_id,
         collections=ask.collections,
@@ -232,6 +232,8 @@ def _query_tokens(ask: Ask, estimate: Estimate) -> int:
 
 def payer_of(ask: Ask) -> Payer:
     """One payer, a team; the person and the key are whose allowances must have room too."""
+    if ask.on_the_house:
+        return Payer(team_id=None)
     return Payer(
         team_id=ask.team_id,
         account_id=ask.caller.account_id,

@@ -62,7 +62,7 @@ def _barred(ask: Ask, most: Decimal | None, limits: list[LimitState]) -> AppErro
 def _unpriced(ask: Ask) -> str:
     """The price key of the first deployment without a known price."""
     keys = [target.price_key for target in ask.targets]
-    return next((key for key in keys if _amount(key, ask.team_id, 1, 1) is None), keys[0])
+    return next((key for key in keys if _amount(key, payer_of(ask).team_id, 1, 1) is None), keys[0])
 
 
 def _least(ask: Ask, estimate: Estimate) -> Decimal | None:
@@ -76,7 +76,7 @@ def _with_query(ask: Ask, estimate: Estimate, amount: Decimal | None) -> Decimal
     plan = plan_of(ask, estimate)
     if plan.embedding is None or amount is None:
         return amount
-    query = _amount(plan.embedding.price_key, ask.team_id, plan.query_tokens, 0)
+    query = _amount(plan.embedding.price_key, plan.payer.team_id, plan.query_tokens, 0)
     return None if query is None else amount + query
 
 
@@ -102,14 +102,14 @@ def _dearest(ask: Ask, input_tokens: int, output_tokens: int) -> Decimal | None:
     """Unknown as soon as one deployment's price is unknown: that one might answer."""
     amounts = []
     for price_key in dict.fromkeys(target.price_key for target in ask.targets):
-        amount = _amount(price_key, ask.team_id, input_tokens, output_tokens)
+        amount = _amount(price_key, payer_of(ask).team_id, input_tokens, output_tokens)
         if amount is None:
             return None
         amounts.append(amount)
     return max(amounts)
 
 
-def _amount(price_key: str, team_id: UUID, input_tokens: int, output_tokens: int) -> Decimal | None:
+def _amount(price_key: str, team_id: UUID | None, input_tokens: int, output_tokens: int) -> Decimal | None:
     price = price_current(price_key, team_id=team_id)
     if price is None:
         return None

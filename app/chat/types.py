@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from app.accounts.selectors import Caller
+from app.billing.types import CallKind
 from app.catalog.selectors import Target
 from app.chat.attachments import NOTHING, Attached, Attachment
 from app.chat.precount import Pair
@@ -76,6 +77,10 @@ class Ask:
     """Set by `/v1`: the caller's own messages, never trimmed. `question` is then the last user text."""
     keep: bool = True
     """Whether the turn is stored with its text (a conversation) or only booked (`/v1` without documents)."""
+    kind: CallKind = "chat"
+    """What the ledger calls it."""
+    on_the_house: bool = False
+    """The installation pays, not a team: the house asks for itself."""
 
     @property
     def model(self) -> str:

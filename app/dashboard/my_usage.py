@@ -55,6 +55,9 @@ def kind_words(kind: str) -> str:
         "rerank": _("Ordering of passages"),
         "title": _("Titles"),
         "condense": _("Rewritten questions"),
+        "probe": _("Test calls"),
+        "evaluation": _("Comparing models"),
+        "loadtest": _("Load tests"),
     }
     return known.get(kind, kind or _("Other"))
 

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Literal
 
-CallKind = Literal["chat", "embedding", "rerank", "title", "condense", "probe"]
+CallKind = Literal["chat", "embedding", "rerank", "title", "condense", "probe", "evaluation", "loadtest"]
 Unit = Literal["money", "tokens", "requests", "bytes", "pages"]
 STORED: frozenset[str] = frozenset({"bytes", "pages"})
 """Units of what is kept, not of what is used up: they have no period."""
