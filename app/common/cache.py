@@ -3,8 +3,11 @@
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakSet
+
+from app.common.db import read_aside
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,7 +26,8 @@ class Remembered(Generic[P, T]):
     """A read whose results are remembered by its arguments for some seconds in this process.
 
     None is older than that, counted from before it was read. In the second half of that time one caller reads it
-    anew while all others still take what is known: under load nothing is read by many at once.
+    anew while all others still take what is known: under load nothing is read by many at once. On an event loop nobody
+    waits for that: a database thread reads it.
     """
 
     def __init__(self, read: Callable[P, T], seconds: float) -> None:
@@ -42,6 +46,12 @@ class Remembered(Generic[P, T]):
             if began < known.renewed_from or key in self._renewing:
                 return known.value
             self._renewing.add(key)
+            if read_aside(partial(self._renewed, key, *args, **kwargs)):
+                return known.value
+        return self._renewed(key, *args, **kwargs)
+
+    def _renewed(self, key: Hashable, *args: P.args, **kwargs: P.kwargs) -> T:
+        began = time.monotonic()
         try:
             value = self._read(*args, **kwargs)
         finally:
