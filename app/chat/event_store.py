@@ -101,9 +101,10 @@ class EventStore:
         """Whether events can be stored now; asked at the start of a turn, which says so when they cannot."""
         now = asyncio.get_running_loop().time()
         if not self.available or now - self._asked_at > _FRESH_SECONDS:
+            # Said first: of many turns that begin at once, one asks.
+            self._asked_at = now
             try:
-                await async_redis().ping()
-                self.available, self._asked_at = True, now
+                self.available = bool(await async_redis().ping())
             except Unavailable:
                 self.available = False
         return self.available

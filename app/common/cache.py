@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakSet
 
-from app.common.db import read_aside
+from django.core.exceptions import SynchronousOnlyOperation
+
+from app.common.db import in_loop, read_aside
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,8 +48,12 @@ class Remembered(Generic[P, T]):
             if began < known.renewed_from or key in self._renewing:
                 return known.value
             self._renewing.add(key)
-            if read_aside(partial(self._renewed, key, *args, **kwargs)):
+            if in_loop():
+                read_aside(partial(self._renewed, key, *args, **kwargs))
                 return known.value
+        elif in_loop():
+            # Sooner than Django would: it builds the whole query first.
+            raise SynchronousOnlyOperation("Read through `read_db`.")
         return self._renewed(key, *args, **kwargs)
 
     def _renewed(self, key: Hashable, *args: P.args, **kwargs: P.kwargs) -> T:

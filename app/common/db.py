@@ -87,21 +87,17 @@ async def read_db(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T
         return await run_db(fn, *args, **kwargs)
 
 
-def read_aside(fn: Callable[[], object]) -> bool:
-    """Read in a database thread while this event loop goes on, and tell whether it was begun.
-
-    Not begun without a running loop, and in tests that keep to one thread. What the read raises is nobody's to hear:
-    who needs it reads again.
-    """
-    if settings.DATABASE_THREADS == 0 or not _in_loop():
+def in_loop() -> bool:
+    """Whether this thread runs an event loop, where nothing may be read. Never in tests that keep to one thread."""
+    if settings.DATABASE_THREADS == 0:
         return False
-    _executor().submit(_attempt, fn)
-    return True
-
-
-def _in_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return False
     return True
+
+
+def read_aside(fn: Callable[[], object]) -> None:
+    """Begin a read in a database thread; what it raises is nobody's to hear: who needs it reads again."""
+    _executor().submit(_attempt, fn)

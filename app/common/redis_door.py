@@ -5,6 +5,7 @@ from functools import cache
 import redis
 import redis.asyncio
 from django.conf import settings
+from redis.driver_info import DriverInfo
 
 from app.common.aio import PerLoop
 
@@ -23,7 +24,13 @@ def sync_redis() -> redis.Redis:
 
 def _connected() -> redis.asyncio.Redis:
     return redis.asyncio.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=10, socket_connect_timeout=2, protocol=2, max_connections=500
+        settings.REDIS_URL,
+        socket_timeout=10,
+        socket_connect_timeout=2,
+        protocol=2,
+        max_connections=500,
+        # Left out, each connection looks its own version up among the installed packages: 5 ms of the event loop.
+        driver_info=DriverInfo(lib_version=redis.__version__),
     )
 
 

@@ -1,12 +1,16 @@
 """The short memory: nothing older than it says, one reader when it is renewed; and one of a thing for each loop."""
 
 import asyncio
+import threading
 
 import pytest
+from django.core.exceptions import SynchronousOnlyOperation
+from pytest_django import Settings
 
 from app.common import cache
 from app.common.aio import PerLoop
 from app.common.cache import forget_all, remembered
+from app.common.db import read_db
 
 
 class Clock:
@@ -97,3 +101,31 @@ def test_each_loop_has_its_own() -> None:
     assert one is again is popped
     assert new is not one
     assert asyncio.run(story())[0] not in {one, new}
+
+
+def test_on_an_event_loop_what_is_known_serves_while_a_database_thread_reads_anew(
+    clock: Clock, settings: Settings
+) -> None:
+    settings.DATABASE_THREADS = 4
+    readers: list[str] = []
+    shown = threading.Event()
+
+    @remembered(10.0)
+    def read() -> int:
+        readers.append(threading.current_thread().name)
+        if len(readers) > 1:
+            shown.wait(10)
+        return len(readers)
+
+    async def story() -> list[int]:
+        with pytest.raises(SynchronousOnlyOperation):
+            read()
+        first = await read_db(read)
+        clock.now += 6
+        meanwhile = [await read_db(read) for _ in range(5)]
+        shown.set()
+        return [first, *meanwhile]
+
+    assert asyncio.run(story()) == [1] * 6
+    assert len(readers) <= 2, "many read anew at once"
+    assert all(name.startswith("db") for name in readers)
