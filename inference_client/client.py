@@ -10,7 +10,7 @@ from inference_client.adapters.requests import has_picture
 from inference_client.adapters.reranking import ranked, rerank_request
 from inference_client.adapters.settled import settled_read, settled_request
 from inference_client.chat_call import ChatCall
-from inference_client.errors import ModelMissing, TimedOut, Unsupported
+from inference_client.errors import InferenceError, ModelMissing, TimedOut, Unsupported
 from inference_client.images import request_fitted
 from inference_client.outgoing import Outgoing, answer_of
 from inference_client.pool import Pool
@@ -77,17 +77,15 @@ class Client:
         ]
         limits = server.timeouts
         started, t0 = datetime.now(UTC), asyncio.get_running_loop().time()
+        found: list[Embeddings] = []
         try:
             async with asyncio.timeout(limits.total):
-                found = [
-                    one
-                    for at in range(0, len(parts), _EMBEDS_AT_ONCE)
-                    for one in await asyncio.gather(
-                        *(self._embed(server, kind, part) for part in parts[at : at + _EMBEDS_AT_ONCE])
-                    )
-                ]
+                for at in range(0, len(parts), _EMBEDS_AT_ONCE):
+                    await self._embed_some(server, kind, parts[at : at + _EMBEDS_AT_ONCE], found)
         except TimeoutError:
-            raise TimedOut("total", limits.total) from None
+            raise _after(found, TimedOut("total", limits.total)) from None
+        except InferenceError as exc:
+            raise _after(found, exc) from exc.__cause__
         total = asyncio.get_running_loop().time() - t0
         return replace(
             found[0],
@@ -137,6 +135,18 @@ class Client:
             raise
         return settled_read(body)
 
+    async def _embed_some(
+        self, server: Server, kind: Kind, parts: list[EmbedRequest], found: list[Embeddings]
+    ) -> None:
+        """Several requests at once, all to their end: those answered are owed also when another one fails."""
+        answers = await asyncio.gather(
+            *(self._embed(server, kind, part) for part in parts), return_exceptions=True
+        )
+        found += [answer for answer in answers if not isinstance(answer, BaseException)]
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
     async def _embed(self, server: Server, kind: Kind, request: EmbedRequest) -> Embeddings:
         adapter = adapter_for(kind)
         wire = adapter.embed_request(server, kind, request)
@@ -155,6 +165,14 @@ class Client:
     async def aclose(self) -> None:
         """Close all connections; calls still running end with BrokenStream."""
         await self._pool.aclose()
+
+
+def _after(found: list[Embeddings], failure: InferenceError) -> InferenceError:
+    """`failure` with what was used before it."""
+    if found:
+        failure.used = usage_sum([one.usage for one in found])
+        failure.answered = sum(len(one.vectors) for one in found)
+    return failure
 
 
 def _kind(server: Server) -> Kind:

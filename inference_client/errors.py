@@ -25,7 +25,7 @@ shortened and without keys, for operators; it is never part of the message, as i
 import re
 from typing import ClassVar
 
-from inference_client.types import ErrorInfo
+from inference_client.types import ErrorInfo, Usage
 
 _UPSTREAM_CAP = 500
 _SECRET = re.compile(r"(?i)(bearer\s+|\b(?:sk|pk|key|hf|gsk|xai|r8|nvapi)[-_])[A-Za-z0-9_\-.*]{4,}")
@@ -52,6 +52,10 @@ class InferenceError(Exception):
         self.code = code
         self.status = status
         self.retry_after = retry_after
+        self.used: Usage | None = None
+        """What other requests of the same call had used, whose answers are lost with this one's."""
+        self.answered = 0
+        """How many of its inputs they had answered."""
         super().__init__(self.message)
 
     @property

@@ -42,15 +42,20 @@ def number(value: object) -> int | None:
 
 
 def first(block: JsonObject, paths: Paths) -> int | None:
-    """The first number found under one of the dotted `paths`."""
+    """The first number above 0 under one of the dotted `paths`; else 0 where any of them says so.
+
+    Servers between us and a provider put its names beside their own, and a 0 under the one that they do not fill.
+    """
+    zero: int | None = None
     for path in paths:
         node: Any = block
         for key in path.split("."):
             node = node.get(key) if isinstance(node, dict) else _row(node, key)
         found = number(node)
-        if found is not None:
+        if found:
             return found
-    return None
+        zero = found if zero is None else zero
+    return zero
 
 
 def _row(rows: object, step: str) -> object:
@@ -61,13 +66,14 @@ def _row(rows: object, step: str) -> object:
 
 
 def merged(old: JsonObject | None, new: JsonObject) -> dict[str, Any]:
-    """`old` overwritten field by field with whatever `new` tells; numbers are cumulative, so never added."""
+    """`old` overwritten field by field with whatever `new` tells; numbers are cumulative, so never added, and none of
+    them goes back to 0."""
     result = dict(old or {})
     for key, value in new.items():
         before = result.get(key)
         if isinstance(value, dict) and isinstance(before, dict):
             result[key] = merged(before, value)
-        elif value is not None:
+        elif value is not None and (value or not number(before)):
             result[key] = value
     return result
 
@@ -91,6 +97,8 @@ def usage_read(block: JsonObject | None, shape: UsageShape, *, precount: int | N
     apart, doubtful = _reasoning_apart(shape, inp=inp, out=out, reasoning=reasoning, total=total)
     if apart and (out is not None or reasoning is not None):
         out = (out or 0) + (reasoning or 0)
+    # What is in the sum and under no name was used all the same: somebody should look.
+    doubtful = doubtful or (None not in {inp, out, total} and total != (inp or 0) + (out or 0))
     return Usage(
         input_tokens=inp,
         output_tokens=out,
@@ -137,6 +145,9 @@ def convention(
     The total alone is no referee: servers were seen that count the cache twice in it as well.
     """
     votes = [declared]
+    if cached > inp:
+        # A part is not larger than its whole.
+        votes.append(False)
     if total is not None and total in (inp + out, inp + cached + out):
         votes.append(total == inp + out)
     if precount is not None:

@@ -2,22 +2,34 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from app.billing.types import Attempt, Buckets, CallKind, UsageSource
+from app.billing.types.words import INPUT_COMPONENTS, OUTPUT_COMPONENTS
 from app.catalog.selectors import Target
 from app.catalog.tokenizers import tokenizer
 from app.gate.counting import Sent
+from inference_client.errors import InferenceError
 from inference_client.types import CallRecord, Embeddings, Ranked, Usage
 from inference_client.usage import buckets as disjoint
 
 _NOT_OWED = Buckets()
+_NO_INPUT = dict.fromkeys(INPUT_COMPONENTS, 0)
+_NO_OUTPUT = dict.fromkeys(OUTPUT_COMPONENTS, 0)
+_EARLY = frozenset({"usage_before_the_end", "output_implausible"})
+"""Doubts about a number of output tokens that was told before there were as many."""
 _DEEPEST = 20
 
 
 INPUT_SHORT = "input_short"
 """Flag of a call whose server says that it read far fewer tokens than were sent."""
+INPUT_LONG = "input_long"
+"""Flag of a call whose server says that it read far more than was sent."""
+_CHARS_A_TOKEN = 40
+_CHARS_FREE = 200
+"""No text has more characters than so many for each of its tokens and these: a lower number is not its count."""
 _SHORT_TOKENS = 64
 """Prompts up to this say nothing: a template more or less is a large part of them."""
 
@@ -68,8 +80,12 @@ def _flags(record: CallRecord, sent: Sent) -> Iterator[str]:
     if record.usage.ambiguous:
         yield "usage_ambiguous"
     told = record.usage.input_tokens
-    if told and sent.text > _SHORT_TOKENS and told < sent.least:
+    if not told or sent.text <= _SHORT_TOKENS:
+        return
+    if told < sent.least:
         yield INPUT_SHORT
+    elif told > sent.most:
+        yield INPUT_LONG
 
 
 def _itl_ms(record: CallRecord, output_tokens: int) -> float | None:
@@ -80,18 +96,37 @@ def _itl_ms(record: CallRecord, output_tokens: int) -> float | None:
 
 
 def _account(record: CallRecord, target: Target, sent: Sent, text: str) -> tuple[UsageSource, str, Buckets]:
-    """(source, reason of an estimate or "", buckets)."""
+    """(source, reason of an estimate or "", buckets). Of what the server told, all that is plausible is kept."""
     usage = record.usage
-    if usage.state == "reported" and not record.estimated and not (usage.input_tokens == 0 and text):
-        return "server_final", "", _reported(usage)
+    doubt = _doubt(record, text)
+    if usage.state == "reported" and not doubt:
+        return "server_final" if record.outcome == "completed" else "server_running", "", _reported(usage)
     if record.never_sent or (record.outcome == "failed" and not text):
         return "none", "", _NOT_OWED
-    output = usage.output_tokens or tokenizer(target.tokenizer).count(text)
-    given = usage.input_tokens or sent.expected
-    reason = {"stopped": "client_gone", "failed": "stream_broken"}.get(
-        record.outcome, "zero_implausible" if usage.state == "zero" else record.estimate_reason or "no_usage"
-    )
-    return "local", reason, Buckets.from_totals(input_tokens=given, output_tokens=output)
+    buckets = _reported(usage)
+    if not usage.input_tokens:
+        buckets = replace(buckets, **(_NO_INPUT | {"input": sent.expected}))
+    if not usage.output_tokens or doubt in _EARLY:
+        written = max(buckets.output_total, tokenizer(target.tokenizer).count(text))
+        thought = buckets.reasoning
+        split = {"output": max(0, written - thought), "reasoning": thought}
+        buckets = replace(buckets, **(_NO_OUTPUT | split))
+    reason = {"stopped": "client_gone", "failed": "stream_broken"}.get(record.outcome)
+    return "local", reason or ("zero_implausible" if usage.state == "zero" else doubt or "no_usage"), buckets
+
+
+def _doubt(record: CallRecord, text: str) -> str:
+    """Why the server's numbers cannot be what the call used, or "" when they can."""
+    usage = record.usage
+    if record.estimated:
+        return record.estimate_reason or "no_usage"
+    if usage.input_tokens == 0 and text:
+        return "zero_implausible"
+    if len(text) > _CHARS_A_TOKEN * (usage.output_tokens or 0) + _CHARS_FREE or (
+        text and not usage.output_tokens
+    ):
+        return "output_implausible"
+    return ""
 
 
 def _reported(usage: Usage) -> Buckets:
@@ -135,14 +170,17 @@ def embedding_attempt(
 ) -> Attempt:
     """The attempt of an embedding call, or another that only reads texts, that succeeded."""
     told = answer.usage.input_tokens
-    count = tokenizer(target.tokenizer).count
+    reason = "no_usage" if told is None else ""
+    if not told and (own := _counted(target, texts)):
+        # A server that counts nothing may say 0.
+        reason, told = reason or "zero_implausible", own
     return Attempt(
         number=number,
         kind=kind,
-        buckets=Buckets(input=told if told is not None else sum(count(text) for text in texts)),
-        source="server_final" if told is not None else "local",
-        estimated=told is None,
-        estimate_reason="" if told is not None else "no_usage",
+        buckets=Buckets(input=told or 0),
+        source="local" if reason else "server_final",
+        estimated=bool(reason),
+        estimate_reason=reason,
         price_key=target.price_key,
         deployment_id=target.deployment_id,
         requested_model=target.upstream_model,
@@ -153,14 +191,18 @@ def embedding_attempt(
     )
 
 
+def _counted(target: Target, texts: Sequence[str]) -> int:
+    count = tokenizer(target.tokenizer).count
+    return sum(count(text) for text in texts)
+
+
 def embedding_cut(target: Target, texts: Sequence[str], number: int, kind: CallKind = "embedding") -> Attempt:
     """An embedding call that was cancelled while the server worked: our cost by our own count, nobody's price."""
-    count = tokenizer(target.tokenizer).count
     return Attempt(
         number=number,
         kind=kind,
         outcome="stopped",
-        buckets=Buckets(input=sum(count(text) for text in texts)),
+        buckets=Buckets(input=_counted(target, texts)),
         billed=False,
         source="local",
         estimated=True,
@@ -172,18 +214,32 @@ def embedding_cut(target: Target, texts: Sequence[str], number: int, kind: CallK
     )
 
 
-def embedding_failed(target: Target, error: str, number: int, kind: CallKind = "embedding") -> Attempt:
-    """An embedding call that failed: nothing came, nothing is owed, the attempt stays on record."""
+def embedding_failed(
+    target: Target, failure: InferenceError, texts: Sequence[str], number: int, kind: CallKind = "embedding"
+) -> Attempt:
+    """An embedding call that failed: nothing came, nothing is owed, the attempt stays on record.
+
+    Where several requests were made for it, those that were answered are our cost, though their answers are lost.
+    """
+    used, reason = 0, ""
+    if failure.answered:
+        told = failure.used.input_tokens if failure.used else None
+        used = told or _counted(target, texts) * failure.answered // len(texts)
+        reason = "" if told else "no_usage"
     return Attempt(
         number=number,
         kind=kind,
         outcome="failed",
         billed=False,
-        source="none",
+        buckets=Buckets(input=used),
+        source="none" if not used else "local" if reason else "server_final",
+        estimated=bool(reason),
+        estimate_reason=reason,
         price_key=target.price_key,
         deployment_id=target.deployment_id,
         requested_model=target.upstream_model,
-        error=error,
+        tokenizer=target.tokenizer,
+        error=type(failure).__name__,
     )
 
 

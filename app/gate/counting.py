@@ -89,6 +89,11 @@ class Sent:
         """A server that reads less than this has not read all of it."""
         return self.text * (1 - min(90.0, 2 * self.error_pct + 5) / 100)
 
+    @property
+    def most(self) -> float:
+        """One that says it read more counts what nobody sent, or counts it twice."""
+        return self.text * (1 + max(25.0, 2 * self.error_pct + 5) / 100) + 2 * self.pictures
+
 
 def prompt_sent(target: Target, request: ChatRequest) -> Sent:
     """The count of a prompt as it is sent; texts that were counted before cost nothing.

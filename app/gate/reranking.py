@@ -113,7 +113,7 @@ async def _call(target: Target, query: str, texts: list[str], admission: Admissi
             return answer
         except InferenceError as exc:
             health.failed(target, exc)
-            attempt = embedding_failed(target, type(exc).__name__, 1, "rerank")
+            attempt = embedding_failed(target, exc, read, 1, "rerank")
             raise PartFailed("reranker", exc.message) from exc
         except TimeoutError:
             raise PartFailed("reranker", "The reranker took too long.") from None

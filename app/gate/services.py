@@ -309,7 +309,7 @@ async def embed_with(
             return answer
         except InferenceError as exc:
             health.failed(target, exc)
-            attempt = embedding_failed(target, type(exc).__name__, number)
+            attempt = embedding_failed(target, exc, texts, number)
             raise PartFailed(
                 "embedder",
                 f"{exc.message.replace('inference server', 'embedding server')} Until then documents can be neither "

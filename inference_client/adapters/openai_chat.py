@@ -37,12 +37,14 @@ SHAPE = UsageShape(
         "prompt_token_details.cached_tokens",
         "input_tokens_details.cached_tokens",
         "prompt_cache_hit_tokens",
+        "cache_read_input_tokens",
         "cached_tokens",
     ),
     cache_write=(
         "prompt_tokens_details.cache_write_tokens",
         "prompt_tokens_details.created_cache_tokens",
         "input_tokens_details.cache_write_tokens",
+        "cache_creation_input_tokens",
     ),
     reasoning=(
         "completion_tokens_details.reasoning_tokens",

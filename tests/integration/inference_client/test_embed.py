@@ -89,6 +89,21 @@ def test_more_texts_than_one_request_takes_go_in_several() -> None:
     assert (len(found.vectors), found.usage.input_tokens, texts) == (6, 18, list("abcdef"))
 
 
+def test_what_was_answered_before_another_request_failed_is_known() -> None:
+    """Six texts, one a request: four at once, of which one fails, so two are never asked."""
+
+    async def scene(scene: Scene) -> Any:
+        many = EmbedRequest(model="amazon.titan-embed-text-v2:0", inputs=tuple("abcdef"))
+        with pytest.raises(errors.Throttled) as caught:
+            await scene.client.embed(scene.server, many)
+        return caught.value, len(scene.upstream.seen)
+
+    one = _json({"embedding": [1.0], "inputTextTokenCount": 3})
+    refused = _json({"error": {"code": 429}}, status=429)
+    failure, seen = run_scene(scene, one, one, refused, one, kind="bedrock")
+    assert (failure.answered, failure.used.input_tokens, seen) == (3, 9, 4)
+
+
 def test_no_texts_at_all_are_asked_for_as_they_are() -> None:
     async def scene(scene: Scene) -> Any:
         return await scene.client.embed(scene.server, EmbedRequest(model="e", inputs=()))

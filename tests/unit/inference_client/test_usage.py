@@ -129,7 +129,12 @@ WITNESSES = [
     ("a doubled total confirms the wrong reading", BEDROCK, (4995, 0, 4993, 19, 10007, 5000), (9988, True)),
     ("only the count speaks against it", BEDROCK, (4995, 0, 4993, 19, None, 5000), (9988, True)),
     ("no witness", BEDROCK, (4, 2701, 0, 10, None, None), (2705, False)),
-    ("a total that fits neither is no witness", BEDROCK, (4, 2701, 0, 10, 99, None), (2705, False)),
+    (
+        "a total that fits neither is no witness, and flagged",
+        BEDROCK,
+        (4, 2701, 0, 10, 99, None),
+        (2705, True),
+    ),
     ("a long fresh prompt stays exclusive", BEDROCK, (9000, 100, 0, 10, 9110, 9150), (9100, False)),
 ]
 

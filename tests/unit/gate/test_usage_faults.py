@@ -1,0 +1,83 @@
+"""Usage blocks that others billed wrong: what a stream said, how it ended, and what is booked of it."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.billing.types import Attempt
+from app.catalog.selectors import Target
+from app.gate.attempts import chat_attempt, embedding_attempt, embedding_failed
+from app.gate.counting import Sent
+from inference_client.errors import BrokenStream, InferenceError, Throttled
+from inference_client.learned import Facts
+from inference_client.records import Progress, record_of
+from inference_client.types import Embeddings, TextDelta, Timing, Usage
+from inference_client.usage import UsageShape, usage_read
+from tests.unit.gate.streams_seen import TABLE, Seen
+from tests.unit.inference_client.streams import parser
+
+TARGET = Target(
+    deployment_id=UUID(int=1), public_name="m", upstream_model="m", price_key="m", context_window=None,
+    max_output_tokens=1000, clearance="private", tokenizer="o200k_base", abort_stops_billing=True, slots=1,
+    is_demonstration=False, kind="openai", base_url="", api_key="", leaves_premises=False, backend_name="b", region="",
+)  # fmt: skip
+
+
+def attempt_of(seen: Seen) -> Attempt:
+    reader = parser(seen.route)
+    events = [*reader.feed(seen.body), *reader.flush()]
+    text = "".join(e.text if isinstance(e, TextDelta) else getattr(e, "arguments", "") for e in events)
+    error: InferenceError | None = BrokenStream() if seen.outcome == "failed" else None
+    progress = Progress(started_at=datetime.now(UTC), output_chars=len(text), sent=True, attempts=1)
+    usage = reader.usage(seen.own if seen.precount else None)
+    record = record_of(seen.outcome, reader, usage, progress, error)
+    sent = Sent(facts=Facts(), text=seen.own, pictures=0, error_pct=5.0)
+    return chat_attempt(record, TARGET, sent, text, 1)
+
+
+@pytest.mark.parametrize("seen", TABLE, ids=lambda seen: seen.name)
+def test_what_is_booked(seen: Seen) -> None:
+    attempt = attempt_of(seen)
+    assert attempt.buckets.quantities() == seen.booked
+    assert (attempt.estimate_reason, attempt.estimated) == (seen.why, bool(seen.why))
+    assert attempt.flags == seen.flags
+    assert attempt.billed is seen.billed
+
+
+@pytest.mark.parametrize(
+    ("told", "count", "why"),
+    [
+        ({"prompt_tokens": 7}, 7, ""),
+        ({"prompt_tokens": 0, "total_tokens": 0}, 10, "zero_implausible"),
+        ({}, 10, "no_usage"),
+        ({"prompt_tokens": None}, 10, "no_usage"),
+        ({"prompt_tokens": 0, "total_tokens": 9}, 9, ""),
+    ],
+)
+def test_an_embedding_call_is_never_free_by_mistake(told: dict[str, Any], count: int, why: str) -> None:
+    shape = UsageShape(input=("prompt_tokens", "total_tokens"), output=())
+    answer = Embeddings(
+        vectors=[[1.0]], usage=usage_read(told, shape), timing=Timing(started_at=datetime.now(UTC))
+    )
+    attempt = embedding_attempt(answer, TARGET, ["The quick brown fox jumps over the lazy dog."], 1)
+    assert (attempt.buckets.input, attempt.estimate_reason) == (count, why)
+
+
+@pytest.mark.parametrize(
+    ("answered", "usage", "booked"),
+    [
+        (0, None, ("none", {}, False)),
+        (2, Usage(input_tokens=9, state="reported"), ("server_final", {"input": 9}, False)),
+        (2, Usage(), ("local", {"input": 20}, True)),
+    ],
+)
+def test_of_a_batch_that_failed_in_part_what_was_answered_is_our_cost(
+    answered: int, usage: Usage | None, booked: tuple[str, dict[str, int], bool]
+) -> None:
+    failure = Throttled()
+    failure.answered, failure.used = answered, usage
+    attempt = embedding_failed(TARGET, failure, ["The quick brown fox jumps over the lazy dog."] * 3, 1)
+    assert (attempt.source, attempt.buckets.quantities(), attempt.estimated) == booked
+    assert (attempt.billed, attempt.outcome, attempt.error) == (False, "failed", "Throttled")
