@@ -3,7 +3,9 @@
 Holding and settling are one SQL function each (see `sql/`), so each is one statement and one commit.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from uuid import UUID
 
 from django.conf import settings
@@ -48,6 +50,7 @@ __all__ = (
     "reservation_heartbeat",
     "reservation_hold",
     "reservation_lower",
+    "reservation_orphan",
     "reservation_release",
     "reservation_settle",
     "reservations_heartbeat",
@@ -121,6 +124,18 @@ def reservations_settle(*, settlements: Sequence[Settlement]) -> list[Settled]:
         raise ReservationMissing
     settled = dict(zip(places, map(settled_from, answers), strict=True))
     return [settled[place] for place in range(len(settlements))]
+
+
+def reservation_orphan(*, reservation_id: UUID) -> Settled:
+    """End the reservation of a process that died, by what its pulse wrote down of the call: billed by an estimate when
+    words were seen, else our cost alone. Its truth, should it come, replaces that. Errors: ReservationMissing.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT billing_orphan(%s)::text", [reservation_id])
+        answer = json.loads(cursor.fetchone()[0], parse_float=Decimal)
+    if "missing" in answer:
+        raise ReservationMissing
+    return settled_from(answer)
 
 
 def reservation_release(*, reservation_id: UUID, attempts: Sequence[Attempt] = ()) -> Settled:

@@ -2,7 +2,7 @@
 
 import logging
 from datetime import timedelta
-from typing import cast
+from typing import Literal, cast
 from uuid import UUID
 
 from django.db import Error, transaction
@@ -55,42 +55,59 @@ def turn_interrupt(turn_id: UUID) -> bool:
     turn.answer = max(turn.answer, shown.get("text", ""), key=len)
     turn.reasoning = max(turn.reasoning, shown.get("reasoning", ""), key=len)
     turn.state, turn.finish_reason, turn.ended_at = TurnState.INTERRUPTED, "interrupted", now()
-    turn.usage = _settle(turn, called="generating" in shown or bool(turn.answer or turn.reasoning))
+    turn.usage = _settle(turn, _progress(turn, shown))
     turn.save(update_fields=["answer", "reasoning", "state", "finish_reason", "ended_at", "usage"])
     log.warning("A turn whose process died was ended.", extra={"data": {"turn_id": str(turn_id)}})
     return True
 
 
+Progress = Literal["not sent", "perhaps sent", "sent", "begun"]
+
+
+def _progress(turn: Turn, shown: dict[str, str]) -> Progress:
+    """How far the call to the model had come. Without stored events only the reservation may know."""
+    if "generating" in shown or turn.answer or turn.reasoning:
+        return "begun"
+    if "waiting" in shown:
+        return "sent"
+    return "not sent" if "events" in shown else "perhaps sent"
+
+
 def _shown(turn_id: UUID) -> dict[str, str]:
-    """What the stored events had told readers: text, reasoning, and `generating` when the model had begun."""
+    """What the stored events had told readers: text, reasoning, and the phases `waiting` (the call was sent) and
+    `generating` (the model had begun); empty when there are none."""
     try:
         entries = cast("Stored", sync_redis().xrange(events_key(turn_id)))
     except Unavailable:
         return {}
-    told: dict[str, str] = {}
+    told: dict[str, str] = {"events": "yes"} if entries else {}
     for name, data in (event for _, fields in entries for event in parsed(fields[b"f"])):
         if name == "delta":
             for kind in ("text", "reasoning"):
                 told[kind] = told.get(kind, "") + data.get(kind, "")
-        elif name == "status" and data.get("phase") == "generating":
-            told["generating"] = "yes"
+        elif name == "status" and data.get("phase") in {"waiting", "generating"}:
+            told[data["phase"]] = "yes"
     return told
 
 
-def _settle(turn: Turn, *, called: bool) -> dict[str, object] | None:
-    """Book the broken call by our own count when the model had begun, else give the hold back."""
+def _settle(turn: Turn, progress: Progress) -> dict[str, object] | None:
+    """Book the broken call by our own count when the model had begun, as our cost when it was sent, else give the hold
+    back."""
     if turn.reservation_id is None:
         return None
     try:
-        return _booked(turn, turn.reservation_id, called=called)
+        return _booked(turn, turn.reservation_id, progress)
     except ReservationMissing:
         # A crash of the database forgot the hold. Nothing is held then, and the turn has to end all the same.
         log.warning("A turn had no reservation.", extra={"data": {"turn_id": str(turn.id)}})
         return None
 
 
-def _booked(turn: Turn, reservation_id: UUID, *, called: bool) -> dict[str, object] | None:
-    if not called:
+def _booked(turn: Turn, reservation_id: UUID, progress: Progress) -> dict[str, object] | None:
+    if progress == "perhaps sent":
+        billing.reservation_orphan(reservation_id=reservation_id)
+        return None
+    if progress == "not sent":
         billing.reservation_settle(
             reservation_id=reservation_id, attempts=(), state="released", by_sweeper=True
         )
@@ -102,6 +119,8 @@ def _booked(turn: Turn, reservation_id: UUID, *, called: bool) -> dict[str, obje
         buckets=Buckets(
             input=given, output=tokens.count(turn.answer), reasoning=tokens.count(turn.reasoning)
         ),
+        # Sent, and not seen to write: our cost, as of a call that a person stopped before its first word.
+        billed=progress == "begun",
         source="local",
         estimated=True,
         estimate_reason="sweeper",
@@ -110,6 +129,8 @@ def _booked(turn: Turn, reservation_id: UUID, *, called: bool) -> dict[str, obje
         error="ProcessDied",
     )
     settled = billing.reservation_settle(reservation_id=reservation_id, attempts=(attempt,), by_sweeper=True)
+    if progress == "sent":
+        return None
     return {
         "input_tokens": settled.input_tokens,
         "output_tokens": settled.output_tokens,

@@ -80,7 +80,7 @@ class Reservation(models.Model):
             models.Index(fields=["expires_at"], condition=Q(state="held"), name="billing_reservation_due"),
             models.Index(
                 fields=["id"],
-                condition=Q(state="expired", settled_at__isnull=True, seen_output_tokens__gt=0),
+                condition=Q(state="expired", settled_at__isnull=True),
                 name="billing_reservation_owed",
             ),
             models.Index(fields=["settled_at"], condition=Q(overshoot=True), name="billing_reservation_over"),

@@ -339,9 +339,38 @@ CREATE OR REPLACE FUNCTION billing_share(
 $$;
 
 
--- Ends the holds of processes that died. What was seen of an answer is billed as an estimate; the rest is given back.
--- A hold that another reserve expired meanwhile is still owed what was seen. A call that was sent and not seen to write
--- is on record too, as our cost and nobody's price, like one that a person stopped before its first token.
+-- Books what a process that died left of one call, from the reservation alone. What was seen of an answer is billed as an
+-- estimate. A call that was sent and not seen to write is on record too, as our cost and nobody's price, like one that a
+-- person stopped before its first token. So is one of which nothing is known (it died between two pulses, or has none): it
+-- may have been sent, its input was what was held at most, and the flag `perhaps_sent` says so.
+CREATE OR REPLACE FUNCTION billing_orphan(p_id uuid) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  r billing_reservation%ROWTYPE;
+BEGIN
+  SELECT * INTO r FROM billing_reservation WHERE id = p_id FOR UPDATE;
+  IF NOT FOUND THEN
+    RETURN '{"missing": true}';
+  END IF;
+  IF r.seen_output_tokens = 0 THEN
+    -- Expired rather than released: should its truth come after all, it is a turn that was admitted.
+    UPDATE billing_reservation SET state = 'expired', ended_at = clock_timestamp() WHERE id = r.id AND state = 'held';
+    UPDATE billing_reservationline SET state = 1 WHERE reservation_id = r.id AND state = 0;
+  END IF;
+  RETURN billing_settle(jsonb_build_object('reservation_id', r.id, 'by', 'sweeper',
+    'state', CASE WHEN r.seen_output_tokens > 0 THEN 'settled' END, 'attempts',
+    jsonb_build_array(jsonb_build_object(
+      'number', 0, 'outcome', 'failed', 'billed', r.seen_output_tokens > 0, 'source', 'local', 'estimated', true,
+      'estimate_reason', 'sweeper', 'error', 'process_died', 'requested_model', '', 'served_model', '',
+      'upstream_id', '', 'finish_reason', '', 'finish_raw', '', 'tokenizer', '',
+      'flags', CASE WHEN r.seen_input_tokens + r.seen_output_tokens > 0 THEN '[]' ELSE '["perhaps_sent"]' END::jsonb,
+      'quantities', jsonb_strip_nulls(jsonb_build_object(
+        'input', coalesce(nullif(r.seen_input_tokens, 0), r.held_input_tokens),
+        'output', nullif(r.seen_output_tokens, 0)))))));
+END $$;
+
+
+-- Ends the holds of processes that died. A hold that another reserve expired meanwhile is still owed what was seen.
 CREATE OR REPLACE FUNCTION billing_sweep(p_limit integer) RETURNS uuid[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -349,26 +378,12 @@ DECLARE
   v_ids uuid[] := '{}';
 BEGIN
   FOR r IN
-    SELECT id, held_input_tokens, seen_input_tokens, seen_output_tokens FROM billing_reservation
-    WHERE (state = 'held' AND expires_at < clock_timestamp() OR state = 'expired' AND settled_at IS NULL)
-      AND (seen_input_tokens > 0 OR seen_output_tokens > 0)
+    SELECT id FROM billing_reservation
+    WHERE state = 'held' AND expires_at < clock_timestamp() OR state = 'expired' AND settled_at IS NULL
     ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
   LOOP
-    IF r.seen_output_tokens = 0 THEN
-      -- Expired rather than released: should its truth come after all, it is a turn that was admitted.
-      UPDATE billing_reservation SET state = 'expired', ended_at = clock_timestamp() WHERE id = r.id AND state = 'held';
-      UPDATE billing_reservationline SET state = 1 WHERE reservation_id = r.id AND state = 0;
-    END IF;
-    PERFORM billing_settle(jsonb_build_object('reservation_id', r.id, 'by', 'sweeper',
-      'state', CASE WHEN r.seen_output_tokens > 0 THEN 'settled' END, 'attempts',
-      jsonb_build_array(jsonb_build_object(
-        'number', 0, 'outcome', 'failed', 'billed', r.seen_output_tokens > 0, 'source', 'local', 'estimated', true,
-        'estimate_reason', 'sweeper', 'error', 'process_died', 'requested_model', '', 'served_model', '',
-        'upstream_id', '', 'finish_reason', '', 'finish_raw', '', 'tokenizer', '', 'flags', '[]'::jsonb,
-        'quantities', jsonb_strip_nulls(jsonb_build_object(
-          'input', coalesce(nullif(r.seen_input_tokens, 0), r.held_input_tokens),
-          'output', nullif(r.seen_output_tokens, 0)))))));
+    PERFORM billing_orphan(r.id);
     v_ids := v_ids || r.id;
   END LOOP;
-  RETURN v_ids || coalesce(billing_expire(NULL, p_limit), '{}');
+  RETURN v_ids;
 END $$;

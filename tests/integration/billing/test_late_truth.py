@@ -1,26 +1,29 @@
 """Processes die, holds expire, the truth comes late: what was used is booked once all the same."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
 import pytest
+from django.db import connection
 
 from app.billing.errors import ReservationMissing
 from app.billing.models import LedgerEntry, Reservation, UsageAttempt
 from app.billing.services import (
     budget_set,
+    price_set,
     reservation_heartbeat,
     reservation_hold,
     reservation_settle,
     reservations_heartbeat,
     reservations_sweep,
 )
-from app.billing.types import Hold, Payer
+from app.billing.types import Hold, Payer, Rate
 from app.billing.verification import ledger_verify
 from app.common.clock import now
 from app.common.models import uuid7
-from tests.integration.billing.conftest import MakeHold, Spent, used
+from tests.integration.billing.conftest import MODEL, MakeHold, Spent, used
 
 pytestmark = pytest.mark.django_db
 D = Decimal
@@ -114,7 +117,7 @@ def test_a_dead_process_is_billed_for_what_it_had_seen(roomy: UUID, hold: MakeHo
     assert Reservation.objects.get(id=silent.reservation_id).state == "expired"
     entry = LedgerEntry.objects.get()
     assert (entry.input_tokens, entry.output_tokens, entry.estimated) == (1000, 120, True)
-    assert UsageAttempt.objects.get().estimate_reason == "sweeper"
+    assert UsageAttempt.objects.get(billed=True).estimate_reason == "sweeper"
     assert spent("installation") == (D("0.00124"), D(0))
     assert reservations_sweep() == []
     assert not reservation_heartbeat(reservation_id=item.reservation_id)
@@ -141,6 +144,37 @@ def test_a_call_that_was_sent_and_not_seen_to_write_is_on_record_and_nobodys_pri
     settled = reservation_settle(reservation_id=item.reservation_id, attempts=[used(900, 300)])
     assert (settled.price, settled.late) == (D("0.0015"), True)
     assert spent("team", "requests") == (1, 0)
+    assert ledger_verify().differences == ()
+
+
+@pytest.mark.parametrize("first", [reservations_sweep, reservation_hold])
+def test_a_call_of_which_nothing_was_seen_may_have_been_sent(
+    roomy: UUID, hold: MakeHold, spent: Spent, first: Callable[..., object]
+) -> None:
+    """Killed between two pulses, or one of a kind that has none: an embedding, a title. Also when another call that
+    needed the room ended the hold before the sweeper did."""
+    price_set(
+        price_key=MODEL, rates=[Rate(component="input", price=D("0.5"))], approved_by="tests", side="cost"
+    )
+    item = hold(kind="embedding", output_tokens=0)
+    reservation_hold(hold=item)
+    expire(item)
+    if first is reservation_hold:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT billing_expire(NULL, 10)")
+    assert reservations_sweep() == [item.reservation_id]
+    assert reservations_sweep() == []
+
+    attempt = UsageAttempt.objects.get()
+    assert (attempt.billed, attempt.input_tokens, attempt.flags) == (False, 1000, ["perhaps_sent"])
+    entry = LedgerEntry.objects.get()
+    assert (entry.price, entry.cost, entry.estimated) == (D(0), D("0.0005"), True)
+    assert spent("installation") == (D(0), D(0))
+    assert ledger_verify().differences == ()
+
+    settled = reservation_settle(reservation_id=item.reservation_id, attempts=[used(900, 0)])
+    assert (settled.price, settled.cost) == (D("0.0009"), D("0.00045"))
+    assert sum(e.cost or 0 for e in settled.entries) == D("0.00045")
     assert ledger_verify().differences == ()
 
 

@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.db import DataError, OperationalError
 
 from app.billing import services as billing
-from app.billing.models import LedgerEntry, Reservation, UsageAttempt
+from app.billing.models import LedgerEntry, Reservation, ReservationLine, UsageAttempt
+from app.billing.services import bootstrap_defaults, price_set, reservation_hold
+from app.billing.types import Hold, Payer, Rate
 from app.chat import checks, heartbeat, sweep, turn_rows
 from app.chat import turn as turn_module
 from app.chat.models import Conversation, Turn
@@ -247,3 +250,47 @@ def test_a_process_that_died_after_booking_leaves_the_booked_figures(gather: Gat
     for name in ("input_tokens", "output_tokens", "estimated", "price"):
         assert usage[name] == booked[name]
     assert LedgerEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("shown", "seen", "booked"),
+    [
+        ({"events": "yes"}, None, ("released", [])),
+        ({"events": "yes", "waiting": "yes"}, None, ("released", [(False, 70, 0, [])])),
+        ({"waiting": "yes", "generating": "yes", "text": "ab"}, None, ("settled", [(True, 70, 1, [])])),
+        # Valkey lost what was told: what the pulse wrote down counts, and without a pulse it may have been sent
+        ({}, 55, ("expired", [(False, 55, 0, [])])),
+        ({}, None, ("expired", [(False, 90, 0, ["perhaps_sent"])])),
+    ],
+)  # fmt: skip
+def test_a_call_whose_process_died_is_on_record_however_far_it_had_come(
+    conversation: Conversation,
+    monkeypatch: pytest.MonkeyPatch,
+    shown: dict[str, str],
+    seen: int | None,
+    booked: tuple[str, list[tuple[bool, int, int, list[str]]]],
+) -> None:
+    bootstrap_defaults()
+    price_set(
+        price_key="m",
+        rates=[Rate(component=c, price=Decimal(1)) for c in ("input", "output")],
+        approved_by="t",
+    )
+    payer = Payer(team_id=conversation.team_id)
+    hold = Hold(
+        reservation_id=uuid7(), payer=payer, kind="chat", price_key="m", input_tokens=90, output_tokens=9
+    )
+    reservation_hold(hold=hold)
+    if seen:
+        heartbeat._pulse([], {hold.reservation_id: (seen, 0)})
+    turn = orphan(
+        conversation,
+        reservation_id=hold.reservation_id,
+        estimate={"input_tokens": {"total": {"expected": 70}}},
+    )
+    monkeypatch.setattr(sweep, "_shown", lambda _: shown)
+    assert sweep.turns_sweep() == [turn.id]
+    row = Reservation.objects.get()
+    attempts = [(a.billed, a.input_tokens, a.output_tokens, a.flags) for a in UsageAttempt.objects.all()]
+    assert (row.state, attempts) == booked
+    assert not ReservationLine.objects.filter(state=0).exists()
