@@ -1,9 +1,8 @@
 """The one transaction in which a new version begins to serve."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -12,6 +11,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from retrieval.chunking import ChunkCut
+from retrieval.copying import Field, integer, long, rows_copy
 from retrieval.drafts import content_hash
 from retrieval.errors import LeaseLost, RetrievalError
 from retrieval.keyword_index import document_words_write
@@ -21,23 +21,22 @@ from retrieval.parsing import PAGE_BREAK, Reading
 from retrieval.selectors import space_active
 from retrieval.spaces import spaces_lock
 
+WAITING = 50_000
+"""Vectors that may wait for the approximate index: comparing them all takes some 20 ms."""
 _ROWS = 1000
 _COMMIT = timedelta(minutes=15)
 """A long document's index entries take their time. The row is locked meanwhile, so nothing else can renew the lease."""
 
-_INSERT = """
-INSERT INTO retrieval_chunk (id, created_at, team_id, collection_id, document_id, version,
-    index, page, start, "end", text, heading, tokens, content_hash)
-SELECT c.id, now(), %(team)s, %(collection)s, %(document)s, %(version)s,
-    c.index, c.page, c.start, c.stop, c.text, c.heading, c.tokens, c.hash
-FROM unnest(%(ids)s::uuid[], %(indexes)s::int[], %(pages)s::int[], %(starts)s::bigint[], %(ends)s::bigint[],
-    %(texts)s::text[], %(headings)s::text[], %(tokens)s::int[], %(hashes)s::bytea[])
-    AS c(id, index, page, start, stop, text, heading, tokens, hash)
-"""
+_COLUMNS = (
+    *("id", "created_at", "team_id", "collection_id", "document_id", "version"),
+    *("index", "page", "start", '"end"', "text", "heading", "tokens", "content_hash"),
+)
 # The vectors are in the database already: they are joined, not sent a second time.
+# They enter the approximate index later, unless so many wait for that already that searching them one by one shows.
 _VECTORS = """
-INSERT INTO retrieval_chunkvector (chunk_id, space_id, team_id, collection_id, document_id, embedding)
-SELECT c.id, d.space_id, c.team_id, c.collection_id, c.document_id, d.embedding
+INSERT INTO retrieval_chunkvector (chunk_id, space_id, team_id, collection_id, document_id, embedding, indexed)
+SELECT c.id, d.space_id, c.team_id, c.collection_id, c.document_id, d.embedding,
+    (SELECT count(*) FROM (SELECT FROM retrieval_chunkvector WHERE NOT indexed LIMIT %(waiting)s) AS w) = %(waiting)s
 FROM retrieval_chunk c JOIN retrieval_embeddingdraft d
     ON d.document_id = c.document_id AND d.space_id = %(space)s AND d.content_hash = c.content_hash
 WHERE c.document_id = %(document)s
@@ -110,31 +109,31 @@ def _insert_texts(lease: Lease, reading: Reading) -> None:
 
 def _insert_chunks(lease: Lease, reading: Reading, cuts: Sequence[ChunkCut], space: EmbeddingSpace) -> int:
     """How many of the chunks have a vector: all of them, unless something is wrong."""
-    fixed: dict[str, Any] = {
-        "team": lease.team_id,
-        "collection": lease.collection_id,
-        "document": lease.document_id,
-        "version": lease.version,
-    }
+    now = timezone.now()
+    for part in _parts(cuts):
+        rows_copy("retrieval_chunk", _COLUMNS, (_row(lease, cut, now, paged=reading.paged) for cut in part))
     with connection.cursor() as cursor:
-        for part in _parts(cuts):
-            cursor.execute(_INSERT, {**fixed, **_columns(part, paged=reading.paged)})
-        cursor.execute(_VECTORS, {"document": lease.document_id, "space": space.pk})
+        cursor.execute(_VECTORS, {"document": lease.document_id, "space": space.pk, "waiting": WAITING})
         return int(cursor.rowcount)
 
 
-def _columns(cuts: Sequence[ChunkCut], *, paged: bool) -> dict[str, Any]:
-    return {
-        "ids": [uuid7() for _ in cuts],
-        "indexes": [cut.index for cut in cuts],
-        "pages": [cut.page if paged else None for cut in cuts],
-        "starts": [cut.start for cut in cuts],
-        "ends": [cut.end for cut in cuts],
-        "texts": [cut.text for cut in cuts],
-        "headings": [cut.heading for cut in cuts],
-        "tokens": [cut.tokens for cut in cuts],
-        "hashes": [content_hash(cut.embedded_text) for cut in cuts],
-    }
+def _row(lease: Lease, cut: ChunkCut, now: datetime, *, paged: bool) -> tuple[Field, ...]:
+    return (
+        uuid7(),
+        now,
+        lease.team_id,
+        lease.collection_id,
+        lease.document_id,
+        integer(lease.version),
+        integer(cut.index),
+        integer(cut.page) if paged else None,
+        long(cut.start),
+        long(cut.end),
+        cut.text,
+        cut.heading,
+        integer(cut.tokens),
+        content_hash(cut.embedded_text),
+    )
 
 
 def _parts(cuts: Sequence[ChunkCut]) -> Iterator[list[ChunkCut]]:

@@ -1,7 +1,7 @@
 """Rows in the binary form of PostgreSQL's COPY: numbers go as they are, instead of as digits that are read again."""
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -10,11 +10,41 @@ import numpy.typing as npt
 from django.db import connection
 
 _HEAD = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
+_NULL = struct.pack(">i", -1)
 _TAIL = struct.pack(">h", -1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 Half = npt.NDArray[np.float16]
-Field = UUID | datetime | bytes | Half
+Field = UUID | datetime | bytes | str | Half | None
+"""Bytes go as they are: a `bytea`, or a number that one of the functions here has packed."""
+_INT4 = 23
+"""PostgreSQL's own number of the type."""
+
+
+def integer(value: int) -> bytes:
+    """An `integer`."""
+    return struct.pack(">i", value)
+
+
+def long(value: int) -> bytes:
+    """A `bigint`."""
+    return struct.pack(">q", value)
+
+
+def integers(values: Sequence[int]) -> bytes:
+    """An `integer[]`."""
+    if not values:
+        return struct.pack(">iii", 0, 0, _INT4)
+    each = [part for value in values for part in (4, value)]
+    return struct.pack(f">iiiii{len(each)}i", 1, 0, _INT4, len(values), 1, *each)
+
+
+def sparse(values: Mapping[int, float], dimension: int) -> bytes:
+    """A `sparsevec` of what stands at these places, counted from 1 and in ascending order."""
+    places = [place - 1 for place in values]
+    return struct.pack(
+        f">iii{len(places)}i{len(places)}f", dimension, len(places), 0, *places, *values.values()
+    )
 
 
 def halves(matrix: npt.NDArray[np.float32]) -> Half:
@@ -36,13 +66,18 @@ def rows_copy(table: str, columns: tuple[str, ...], rows: Iterable[tuple[Field, 
 def _row(fields: tuple[Field, ...]) -> bytes:
     parts = [struct.pack(">h", len(fields))]
     for field in fields:
+        if field is None:
+            parts.append(_NULL)
+            continue
         value = _bytes(field)
         parts += (struct.pack(">i", len(value)), value)
     return b"".join(parts)
 
 
-def _bytes(field: Field) -> bytes:
+def _bytes(field: UUID | datetime | bytes | str | Half) -> bytes:
     match field:
+        case str():
+            return field.encode()
         case UUID():
             return field.bytes
         case datetime():

@@ -298,9 +298,17 @@ class ChunkVector(models.Model):
     document_id = models.UUIDField()
     # No dimension on purpose: spaces of different dimensions live side by side in one column.
     embedding = HalfVectorField()
+    indexed = models.BooleanField(db_default=False)
+    """Whether the approximate index holds it. Entering one costs ten times what storing it does, so a commit stores
+    and `retrieval_vectors_fold` enters; until then search compares it by itself."""
 
     class Meta:
-        indexes = [models.Index(fields=["space", "collection_id"], name="vector_reach")]
+        indexes = [
+            models.Index(fields=["space", "collection_id"], name="vector_reach"),
+            models.Index(
+                fields=["space", "collection_id"], condition=models.Q(indexed=False), name="vector_fresh"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"vector of {self.chunk_id}"

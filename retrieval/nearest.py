@@ -18,11 +18,18 @@ WITH candidate AS MATERIALIZED (
 ), best AS (SELECT id, score FROM candidate ORDER BY score DESC, id LIMIT %(limit)s),
 noise AS (SELECT avg(score) AS mean, stddev_samp(score) AS spread FROM candidate)
 """
+# What the index does not hold yet is compared, every one.
 _APPROXIMATE = """
-WITH best AS MATERIALIZED (
+WITH walked AS MATERIALIZED (
     SELECT chunk_id AS id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
-    FROM retrieval_chunkvector WHERE space_id = '{space}' AND collection_id = ANY({readable}){narrowed}
+    FROM retrieval_chunkvector WHERE space_id = '{space}' AND indexed AND collection_id = ANY({readable}){narrowed}
     ORDER BY embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension}) LIMIT %(limit)s
+), fresh AS MATERIALIZED (
+    SELECT chunk_id AS id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
+    FROM retrieval_chunkvector WHERE space_id = '{space}' AND NOT indexed AND collection_id = ANY({readable}){narrowed}
+), best AS (
+    SELECT id, score FROM (SELECT * FROM walked UNION ALL SELECT * FROM fresh) AS found
+    ORDER BY score DESC, id LIMIT %(limit)s
 ), noise AS (
     SELECT avg(score) AS mean, stddev_samp(score) AS spread FROM (
         SELECT -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score

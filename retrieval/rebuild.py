@@ -33,8 +33,8 @@ ORDER BY c.id LIMIT %(limit)s
 """
 # The same text of the same team is embedded once: every chunk that has it and lacks the vector gets it.
 _KEEP = """
-INSERT INTO retrieval_chunkvector (chunk_id, space_id, team_id, collection_id, document_id, embedding)
-SELECT c.id, %(space)s, c.team_id, c.collection_id, c.document_id, t.vector::halfvec
+INSERT INTO retrieval_chunkvector (chunk_id, space_id, team_id, collection_id, document_id, embedding, indexed)
+SELECT c.id, %(space)s, c.team_id, c.collection_id, c.document_id, t.vector::halfvec, true
 FROM unnest(%(hashes)s::bytea[], %(vectors)s::text[]) AS t(hash, vector)
 JOIN retrieval_chunk c ON c.team_id = %(team)s AND c.content_hash = t.hash
 ON CONFLICT DO NOTHING

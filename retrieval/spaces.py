@@ -4,12 +4,16 @@ One space is active: every search reads it and every new version is embedded in 
 first one only; another model is built beside it and takes over in one transaction (`retrieval.rebuild`).
 """
 
+from collections.abc import Callable
+
 from django.conf import settings
 from django.db import connection, transaction
 
 from retrieval.models import ChunkVector, EmbeddingSpace
 from retrieval.selectors import space_active
 
+_FOLDED = 100
+"""Vectors entered into the index in one transaction: about half a second, in which a removal of theirs waits."""
 _LOCK = "hashtextextended('retrieval.space', 0)"
 
 
@@ -59,6 +63,19 @@ def space_ensure(
     with connection.cursor() as cursor:
         cursor.execute("SELECT retrieval_space_index(%s, %s)", [space.pk, space.dimension])
     return space
+
+
+def vectors_fold(*, go_on: Callable[[], bool] = lambda: True) -> int:
+    """Enter what was stored lately into the approximate index, a little at a time, until none is left or `go_on()` says
+    no. Returns how many."""
+    entered = 0
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT retrieval_vectors_fold(%s)", [_FOLDED])
+            now = int(cursor.fetchone()[0])
+        entered += now
+        if now < _FOLDED or not go_on():
+            return entered
 
 
 def _stands(space: EmbeddingSpace) -> bool:

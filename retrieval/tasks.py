@@ -5,7 +5,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from retrieval import blobs, keyword_index, rebuild, services
+from retrieval import blobs, keyword_index, rebuild, services, spaces
 
 
 @shared_task(name="retrieval.tasks.document_ingest", acks_late=False, ignore_result=True)
@@ -40,3 +40,10 @@ def originals_sweep() -> int:
 def words_fold() -> int:
     """Join the word counts of what was written and removed lately. Returns how many differences there were."""
     return keyword_index.words_fold()
+
+
+@shared_task(name="retrieval.tasks.vectors_fold", ignore_result=True)
+def vectors_fold() -> int:
+    """Enter vectors stored lately into the index, for a few seconds at most. Returns how many."""
+    until = time.monotonic() + 4
+    return spaces.vectors_fold(go_on=lambda: time.monotonic() < until)

@@ -157,6 +157,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "loads-scrape": {"task": "app.catalog.tasks.loads_scrape", "schedule": 15.0, "options": {"expires": 10}},
     "counts-learn": {"task": "app.gate.tasks.counts_learn", "schedule": 30.0},
+    "vectors-fold": {"task": "retrieval.tasks.vectors_fold", "schedule": 10.0, "options": {"expires": 10}},
     "words-fold": {"task": "retrieval.tasks.words_fold", "schedule": 60.0, "options": {"expires": 60}},
     "retention-run": {"task": "app.chat.tasks.retention_run", "schedule": 900.0, "options": {"expires": 900}},
     "timings-prune": {"task": "app.chat.tasks.timings_prune", "schedule": 3600.0},

@@ -27,8 +27,8 @@ SELECT gen_random_uuid(), now(), d.team_id, d.collection_id, d.id, 1, i, NULL, i
 FROM retrieval_document d, generate_series(0, {PER_DOCUMENT - 1}) AS i WHERE d.collection_id = ANY(%s)
 """
 _VECTORS = """
-INSERT INTO retrieval_chunkvector (chunk_id, space_id, team_id, collection_id, document_id, embedding)
-SELECT c.id, %(space)s, c.team_id, c.collection_id, c.document_id, l2_normalize(m.v + a.v + b.v)
+INSERT INTO retrieval_chunkvector (chunk_id, space_id, team_id, collection_id, document_id, embedding, indexed)
+SELECT c.id, %(space)s, c.team_id, c.collection_id, c.document_id, l2_normalize(m.v + a.v + b.v), true
 FROM (SELECT *, floor(random() * 2000)::int AS m, floor(random() * 1000)::int AS a, floor(random() * 1000)::int AS b
       FROM retrieval_chunk WHERE collection_id = ANY(%(collections)s)) AS c
 JOIN bench_part m ON m.n = c.m JOIN bench_part a ON a.n = 2000 + c.a JOIN bench_part b ON b.n = 3000 + c.b

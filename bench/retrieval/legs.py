@@ -56,7 +56,7 @@ def near(chance: random.Random, part: int) -> str:
 def vector(room: Room, text: str, asked: str) -> Measured:
     """The vector leg; bare: its ordered scan alone, with the ids of the collections given."""
     sql = (
-        "SELECT chunk_id FROM retrieval_chunkvector WHERE space_id = '{space}' AND collection_id = ANY(%s)"
+        "SELECT chunk_id FROM retrieval_chunkvector WHERE space_id = '{space}' AND indexed AND collection_id = ANY(%s)"
         " ORDER BY embedding::halfvec({dimension}) <#> %s::halfvec({dimension}) LIMIT {limit}"
     )
     known = {"space": room.space.pk, "dimension": room.space.dimension}

@@ -8,12 +8,14 @@ from django.db import IntegrityError, transaction
 from uuid_utils.compat import uuid7
 
 from retrieval import services
-from retrieval.copying import Field, halves, rows_copy
+from retrieval.copying import Field, halves, integer, integers, rows_copy, sparse
 from retrieval.models import Collection, EmbeddingDraft
 from retrieval.spaces import space_current
+from retrieval.word_models import TERMS, ChunkWords
 from tests.integration.retrieval.conftest import PERSON, TEAM
 
 pytestmark = pytest.mark.django_db
+WORDS = ("chunk_id", "collection_id", "document_id", "configuration", "length", "terms", "weights")
 COLUMNS = ("id", "created_at", "team_id", "document_id", "space_id", "content_hash", "embedding")
 
 
@@ -40,3 +42,23 @@ def test_what_is_copied_is_read_back_and_never_twice(collection: Collection) -> 
         assert np.array(draft.embedding, dtype=np.float16).tolist() == vector.tolist()
     with pytest.raises(IntegrityError), transaction.atomic():
         rows_copy("retrieval_embeddingdraft", COLUMNS, [(uuid7(), *rows[0][1:])])
+
+
+@pytest.mark.parametrize("weights", [{}, {1: 0.5}, {7: 1.25, 400: 2.0, TERMS: 0.1}])
+def test_words_and_sparse_vectors_are_copied_as_they_are(db: None, weights: dict[int, float]) -> None:
+    row: tuple[Field, ...] = (
+        uuid7(),
+        uuid7(),
+        uuid7(),
+        "größe",
+        integer(2**31 - 1),
+        integers(list(weights)),
+        sparse(weights, TERMS),
+    )
+    rows_copy("retrieval_chunkwords", WORDS, [row])
+    found = ChunkWords.objects.get()
+    assert (found.chunk_id, found.configuration, found.length) == (row[0], row[3], 2**31 - 1)
+    assert found.terms == list(weights)
+    # Read back counted from 0.
+    kept = dict(zip(found.weights.indices(), found.weights.values(), strict=True))
+    assert {place + 1: value for place, value in kept.items()} == pytest.approx(weights)

@@ -6,10 +6,10 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
 
-from retrieval import keyword, nearest, scope, services
-from retrieval.models import Collection, EmbeddingSpace
+from retrieval import commit, keyword, nearest, scope, services, spaces
+from retrieval.models import ChunkVector, Collection, EmbeddingSpace
 from retrieval.quotes import quote_sentences
-from retrieval.types import Viewer
+from retrieval.types import Passage, Viewer
 from tests.integration.retrieval.conftest import PERSON, TEAM, Put, find
 from tests.integration.retrieval.embedders import Refusal, TwinEmbedder
 
@@ -37,6 +37,36 @@ def test_both_plans_find_the_same(
     assert [p.score for p in found] == sorted((p.score for p in found), reverse=True)
     assert len({p.chunk_id for p in found}) == len(found) == 10
     assert {p.collection_id for p in found} == {collection.pk}
+
+
+def test_what_the_index_does_not_hold_yet_is_found_all_the_same(
+    put: Put, twin: TwinEmbedder, viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope.Reach, "exact", False)
+    for n in range(6):
+        put(f"Note {n} is about subject{n} and nothing else.", f"{n}.txt")
+    assert ChunkVector.objects.filter(indexed=False).count() == 6
+    before = find("about subject3", viewer, limit=6)
+    monkeypatch.setattr(spaces, "_FOLDED", 2)
+    assert spaces.vectors_fold(go_on=lambda: False) == 2
+    assert _same(find("about subject3", viewer, limit=6), before)
+    assert spaces.vectors_fold() == 4
+    assert not ChunkVector.objects.filter(indexed=False).exists()
+    assert _same(find("about subject3", viewer, limit=6), before)
+    assert before[0].title == "3.txt"
+
+
+def test_what_comes_in_faster_than_the_index_takes_it_enters_at_once(
+    put: Put, twin: TwinEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "WAITING", 2)
+    rows = [put(f"Note {n} is about subject{n}.", f"{n}.txt") for n in range(3)]
+    held = dict(ChunkVector.objects.values_list("document_id", "indexed"))
+    assert [held[row.pk] for row in rows] == [False, False, True]
+
+
+def _same(found: list[Passage], before: list[Passage]) -> bool:
+    return [(p.chunk_id, p.score) for p in found] == [(p.chunk_id, p.score) for p in before]
 
 
 def test_the_index_serves_the_approximate_plan(
