@@ -92,19 +92,34 @@ def estimate_tokens(text: str) -> int:
 
     Long words count per five characters, digits and East Asian characters nearly one by one.
     """
-    total = 0
-    for word in _PIECES.finditer(text):
-        piece = word[0]
-        first = piece[0]
-        if first.isdigit():
-            total += (len(piece) + 1) // 2
-        elif first >= "\u0e00":
-            total += (len(piece) * 4 + 4) // 5
-        elif first.isalpha():
-            total += (len(piece) + 4) // 5 if first < "\u0250" else (len(piece) + 3) // 4
-        else:
-            total += 1
-    return total
+    return sum(map(_TOKENS.__getitem__, _PIECES.findall(text)))
+
+
+class _Tokens(dict[str, int]):
+    """Of a word, a number or a mark; short ones are remembered, some megabytes of them."""
+
+    def __missing__(self, piece: str) -> int:
+        tokens = _tokens(piece)
+        if len(piece) <= _SHORT:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[piece] = tokens
+        return tokens
+
+
+_SHORT, _REMEMBERED = 30, 50_000
+_TOKENS = _Tokens()
+
+
+def _tokens(piece: str) -> int:
+    first = piece[0]
+    if first.isdigit():
+        return (len(piece) + 1) // 2
+    if first >= "\u0e00":
+        return (len(piece) * 4 + 4) // 5
+    if first.isalpha():
+        return (len(piece) + 4) // 5 if first < "\u0250" else (len(piece) + 3) // 4
+    return 1
 
 
 _PIECES = re.compile(r"\d+|[\u0e00-\U0003ffff]+|[^\W\d_\u0e00-\U0003ffff]+|[^\s\w]|_")

@@ -1,49 +1,43 @@
 """Writing the keyword leg: the words of a document's chunks, and the counts that idf is made of."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 from django.db import connection, transaction
 
+from retrieval.copying import integer, integers, rows_copy, sparse
 from retrieval.language import CONFIGURATIONS, language_of
 from retrieval.models import Document
-from retrieval.words import words_of
+from retrieval.word_models import TERMS
+from retrieval.words import Words, words_of
 
 UNSTEMMED = "simple"
 _ROWS = 500
 _SAMPLED = 12
 """Chunks from which a document's language is told."""
 
-_CHUNKS = "SELECT id, heading, text FROM retrieval_chunk WHERE document_id = %s ORDER BY index"
-# Before its first chunks a collection has no mean length: 70 words, counted as fifty chunks, is what many
-# collections come near to. The mean of the day is kept; weighing old chunks again gains nothing that can be measured.
-_WRITE = """
-WITH given AS MATERIALIZED (
-    SELECT g.id, array_agg(t.term) AS terms, array_agg(t.times) AS times, sum(t.times)::integer AS length
-    FROM unnest(%(ids)s::uuid[], %(spaced)s::text[], %(pairs)s::text[]) AS g(id, spaced, pairs)
-    LEFT JOIN LATERAL retrieval_terms(%(configuration)s::regconfig, g.spaced, g.pairs) AS t ON true
-    GROUP BY g.id
-), stored AS (
-    SELECT coalesce(sum(n) FILTER (WHERE term = 0), 0) AS chunks, coalesce(sum(n) FILTER (WHERE term = -1), 0) AS words
-    FROM (
-        SELECT term, chunks AS n FROM retrieval_wordcount
-        WHERE term IN (0, -1) AND collection_id = %(collection)s
-        UNION ALL
-        SELECT term, difference FROM retrieval_worddelta
-        WHERE term IN (0, -1) AND collection_id = %(collection)s
-    ) AS total
-), mean AS (
-    SELECT (50 * 70.0 + stored.words + coalesce(sum(given.length), 0)) / (50 + stored.chunks + count(*)) AS length
-    FROM stored, given GROUP BY stored.words, stored.chunks
-)
-INSERT INTO retrieval_chunkwords (chunk_id, collection_id, document_id, configuration, length, terms, weights)
-SELECT given.id, %(collection)s, %(document)s, %(configuration)s, coalesce(given.length, 0),
-    array_remove(given.terms, NULL),
-    retrieval_weights(array_remove(given.terms, NULL), array_remove(given.times, NULL),
-        coalesce(given.length, 0), mean.length::double precision)
-FROM given, mean
-ON CONFLICT (chunk_id) DO NOTHING
+_CHUNKS = """
+SELECT id, heading, text FROM retrieval_chunk c WHERE document_id = %s
+AND NOT EXISTS (SELECT FROM retrieval_chunkwords w WHERE w.chunk_id = c.id) ORDER BY index
 """
+# A document says few words often: each is reduced to its stem once, whoever counts how often it is said.
+_STEMS = """
+SELECT word, term, times
+FROM unnest(%(words)s::text[]) AS word, LATERAL retrieval_terms(%(configuration)s::regconfig, word, '')
+UNION ALL SELECT pair, retrieval_term(pair), 1 FROM unnest(%(pairs)s::text[]) AS pair
+"""
+_STORED = """
+SELECT coalesce(sum(n) FILTER (WHERE term = 0), 0)::bigint, coalesce(sum(n) FILTER (WHERE term = -1), 0)::bigint FROM (
+    SELECT term, chunks AS n FROM retrieval_wordcount WHERE term IN (0, -1) AND collection_id = %(collection)s
+    UNION ALL
+    SELECT term, difference FROM retrieval_worddelta WHERE term IN (0, -1) AND collection_id = %(collection)s
+) AS total
+"""
+_COLUMNS = ("chunk_id", "collection_id", "document_id", "configuration", "length", "terms", "weights")
+_SUPPOSED = (50, 50 * 70)
+"""Before its first chunks a collection has no mean length: 70 words, counted as fifty chunks, is what many collections
+come near to. The mean of the day is kept; weighing old chunks again gains nothing that can be measured."""
 
 
 def document_words_write(document_id: UUID, collection_id: UUID) -> str:
@@ -54,23 +48,59 @@ def document_words_write(document_id: UUID, collection_id: UUID) -> str:
     with connection.cursor() as cursor:
         cursor.execute(_CHUNKS, [document_id])
         rows = cursor.fetchall()
-        language = language_of("\n".join(text for _, _, text in rows[:_SAMPLED]))
-        configuration = CONFIGURATIONS.get(language, UNSTEMMED)
-        for start in range(0, len(rows), _ROWS):
-            part = rows[start : start + _ROWS]
-            words = [words_of(f"{heading}\n{text}") for _, heading, text in part]
-            cursor.execute(
-                _WRITE,
-                {
-                    "ids": [row[0] for row in part],
-                    "spaced": [item.spaced for item in words],
-                    "pairs": [item.pairs for item in words],
-                    "configuration": configuration,
-                    "collection": collection_id,
-                    "document": document_id,
-                },
-            )
+        cursor.execute(_STORED, {"collection": collection_id})
+        stored, words = cursor.fetchone()
+    language = language_of("\n".join(text for _, _, text in rows[:_SAMPLED]))
+    configuration = CONFIGURATIONS.get(language, UNSTEMMED)
+    chunks, length = stored + _SUPPOSED[0], words + _SUPPOSED[1]
+    stems: dict[str, list[tuple[int, int]]] = {}
+    for start in range(0, len(rows), _ROWS):
+        part = rows[start : start + _ROWS]
+        said = [words_of(f"{heading}\n{text}") for _, heading, text in part]
+        _stems_learn(stems, said, configuration)
+        counted = [_counted(item, stems) for item in said]
+        chunks, length = chunks + len(part), length + sum(map(Counter.total, counted))
+        rows_copy(
+            "retrieval_chunkwords",
+            _COLUMNS,
+            (
+                (row[0], collection_id, document_id, configuration, *_weighed(terms, length / chunks))
+                for row, terms in zip(part, counted, strict=True)
+            ),
+        )
     return language
+
+
+def _stems_learn(stems: dict[str, list[tuple[int, int]]], said: Sequence[Words], configuration: str) -> None:
+    """Add what is not among `stems` yet: (term, times) of each word; nothing for one that the language passes over."""
+    words = {word for item in said for word in item.spaced.split()} - stems.keys()
+    pairs = {pair for item in said for pair in item.pairs.split()} - stems.keys()
+    if not words and not pairs:
+        return
+    stems |= {word: [] for word in words | pairs}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _STEMS, {"words": list(words), "pairs": list(pairs), "configuration": configuration}
+        )
+        for word, term, times in cursor.fetchall():
+            stems[word].append((term, times))
+
+
+def _counted(said: Words, stems: Mapping[str, list[tuple[int, int]]]) -> Counter[int]:
+    """How often each term is said, in their order."""
+    found: Counter[int] = Counter()
+    for word, times in Counter([*said.spaced.split(), *said.pairs.split()]).items():
+        for term, each in stems[word]:
+            found[term] += times * each
+    return Counter(dict(sorted(found.items())))
+
+
+def _weighed(terms: Counter[int], mean: float) -> tuple[bytes, bytes, bytes]:
+    """(length, terms, weights): BM25's side of the text as in `retrieval_weights`, k1 = 1.2 and b = 0.75."""
+    length = terms.total()
+    bend = 1.2 * (0.25 + 0.75 * length / mean)
+    weights = {term: times * 2.2 / (times + bend) for term, times in terms.items()}
+    return integer(length), integers(list(terms)), sparse(weights, TERMS)
 
 
 def words_fold() -> int:

@@ -11,10 +11,11 @@ from django.utils import timezone
 
 from retrieval import keyword, removal, services
 from retrieval.keyword_index import words_backfill, words_fold
-from retrieval.models import Collection, Document
+from retrieval.models import Chunk, Collection, Document
 from retrieval.scope import reach, scope_of
 from retrieval.types import Filters, Viewer
 from retrieval.word_models import ChunkWords, WordCount, WordDelta
+from retrieval.words import words_of
 from tests.integration.retrieval.conftest import PERSON, Put, find
 from tests.integration.retrieval.embedders import TwinEmbedder
 
@@ -141,6 +142,35 @@ def test_what_was_stored_before_is_indexed_later(notes: dict[str, Document], vie
     assert words_backfill() == 1
     assert by_words("canteen", viewer)[0][0] == "lunch.txt"
     assert _counts() == counted
+
+
+def test_words_counted_one_by_one_weigh_what_the_database_reads_in_the_whole_text(
+    put: Put, twin: TwinEmbedder
+) -> None:
+    texts = (
+        "The U.S.-based firm's 3.5 % rise: see a/b, x.y@example.org and http://example.org/Path?q=1, the firm says.",
+        "Größere Häuser, größeres Haus; das größte der Häuser kostet 1.234,50 € und 12e5 123abc abc123.",
+        "東京都の天気は晴れ、東京の気温は20度。Tokyo weather 天気",
+        "l'été à l'École où l’on étudie l'été",
+        "a_b __init__ C++ ½ ① ﬁnance ＡＢＣ１２３ naïve na\u0308ive",
+    )
+    for number, text in enumerate(texts):
+        put(text, f"{number}.txt")
+    with connection.cursor() as cursor:
+        for row in ChunkWords.objects.all():
+            words = words_of(Chunk.objects.get(pk=row.chunk_id).text)
+            cursor.execute(
+                "SELECT array_agg(term ORDER BY term), array_agg(times ORDER BY term), sum(times)"
+                " FROM retrieval_terms(%s::regconfig, %s, %s)",
+                [row.configuration, words.spaced, words.pairs],
+            )
+            terms, times, length = cursor.fetchone()
+            assert (row.terms, row.length) == (terms, length)
+            # The same bend for all of a text: each weight is told by how often its word is said.
+            weights = row.weights.values()
+            bend = times[0] * (2.2 - weights[0]) / weights[0]
+            assert weights == pytest.approx([n * 2.2 / (n + bend) for n in times], rel=1e-5)
+    assert ChunkWords.objects.count() == len(texts)
 
 
 def test_foreign_words_neither_are_found_nor_weigh(
