@@ -79,9 +79,7 @@ def _stems_learn(stems: dict[str, list[tuple[int, int]]], said: Sequence[Words],
         return
     stems |= {word: [] for word in words | pairs}
     with connection.cursor() as cursor:
-        cursor.execute(
-            _STEMS, {"words": list(words), "pairs": list(pairs), "configuration": configuration}
-        )
+        cursor.execute(_STEMS, {"words": list(words), "pairs": list(pairs), "configuration": configuration})
         for word, term, times in cursor.fetchall():
             stems[word].append((term, times))
 

@@ -27,7 +27,8 @@ from urllib.parse import urlsplit
 import psutil
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-UPSTREAM_PORT, WEB_PORT = 9131, 9132
+UPSTREAM_PORT = int(os.environ.get("BENCH_PORT", "9131"))
+WEB_PORT = UPSTREAM_PORT + 1
 TOKENS = 64
 
 

@@ -5,8 +5,9 @@
 Starts PostgreSQL and Valkey with the embedded stack and a load tool's stand-in for the embedding server
 (`upstream.py`) on a core of its own, embeds one long text by the product's own pipeline, ledger on, and asks the same
 batches of the bare server. Prints one JSON line: texts/s of both, the ratio of the embedding stage and of all from its
-begin to the commit's end, the stages' seconds, CPU-milliseconds a text of each part, and the peak memory. CPU time
-bears a machine with other work on it; the rest does not.
+begin to the commit's end, the stages' seconds, CPU-milliseconds a text of each part, what entering the vectors into
+the approximate index takes afterwards (a task of its own, while search compares them one by one), and the peak memory.
+CPU time bears a machine with other work on it; the rest does not.
 """
 
 import argparse
@@ -67,11 +68,18 @@ def measure(env: dict[str, str], data: Path, chunks: int, server: int) -> dict[s
     """The figures of one run."""
     written = json.loads((data / "env.json").read_text())
     port = urlsplit(written["DATABASE_URL"]).port or 0
+    # What a worker has done before its first long file: a short one loads everything. Once alone, for its time.
+    for number in (1, 2):
+        (data / f"warm{number}.txt").write_text(f"A few words, and {number} more.")
+    _, loading_s = ingest(env, data / "warm1.txt")
     before = cpu(server, port)
-    # What a worker has done before its first long file: the short one has everything loaded.
-    (data / "warm.txt").write_text("A few words.")
-    peak, worker_s = ingest(env, data / "warm.txt", text(data, chunks))
-    spent = {part: seconds - before[part] for part, seconds in cpu(server, port).items()}
+    peak, worker_s = ingest(env, data / "warm2.txt", text(data, chunks))
+    embedded = cpu(server, port)
+    began = time.monotonic()
+    manage(env, "shell", "-v", "0", "-c", "from retrieval.spaces import vectors_fold; vectors_fold()")
+    index_s = time.monotonic() - began
+    spent = {part: seconds - before[part] for part, seconds in embedded.items()}
+    index_cpu_s = cpu(server, port)["postgres"] - embedded["postgres"]
     facts = json.loads(manage(env, "shell", "-v", "0", "-c", _FACTS).strip().splitlines()[-1])
     if facts["status"] != "ready":
         sys.exit(f"The text was not embedded: {facts['error']}")
@@ -87,8 +95,10 @@ def measure(env: dict[str, str], data: Path, chunks: int, server: int) -> dict[s
         "read_and_chunk_s": round(facts["read_s"], 1),
         "embed_s": round(facts["embed_s"], 1),
         "commit_s": round(facts["commit_s"], 1),
-        "worker_cpu_ms": round(worker_s / count * 1e3, 2),
+        "index_s": round(index_s, 1),
+        "worker_cpu_ms": round((worker_s - loading_s) / count * 1e3, 2),
         "postgres_cpu_ms": round(spent["postgres"] / count * 1e3, 2),
+        "index_cpu_ms": round(index_cpu_s / count * 1e3, 2),
         "server_cpu_ms": round(spent["web"] / count * 1e3, 2),
         "peak_rss_mb": round(peak / 1e6),
         "load": round(os.getloadavg()[0], 1),
