@@ -24,7 +24,6 @@ from app.billing.leaving import words_forget
 from app.chat.erasing import collection_erase
 from app.chat.event_store import events_key
 from app.chat.models import Conversation, Turn, TurnState
-from app.chat.runs import STOP_CHANNEL
 from app.chat.sweep import turn_interrupt
 from app.common.models import uuid7
 from app.common.redis_door import Unavailable, sync_redis
@@ -112,23 +111,20 @@ def _turns(user: User) -> QuerySet[Turn]:
 
 
 def _streams_end(user: User, patience: float) -> int:
-    """End every running answer and wait until its process has booked it. Returns how many there were."""
+    """Wait until every running answer was ended and booked by its process. Returns how many there were.
+
+    Nobody is told: each process sees by itself that the person is suspended, while the broker is away too, and its
+    readers then hear why their answer ends rather than that somebody pressed Stop.
+    """
     running = Turn.objects.filter(asked_by=user, state=TurnState.RUNNING)
-    found = list(running.values_list("pk", flat=True))
-    running.update(stop_requested=True)
-    for turn_id in found:
-        try:
-            sync_redis().publish(STOP_CHANNEL, str(turn_id))
-        except Unavailable:
-            # Their processes see that the person is suspended, without being told.
-            break
+    found = running.count()
     deadline = time.monotonic() + patience
     while running.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     for turn_id in list(running.values_list("pk", flat=True)):
         # Its process died: ended as the sweeper would.
         turn_interrupt(turn_id)
-    return len(found)
+    return found
 
 
 def _sessions_end(user: User) -> int:

@@ -10,22 +10,25 @@ from asgiref.sync import async_to_sync
 
 from app.accounts.models import Membership, User
 from app.accounts.services import key_revoke
-from app.api.stream import handler
+from app.api.stream import handler, openai_chat
 from app.api.stream.auth import _known_key
 from app.billing.models import LedgerEntry, Reservation
-from app.chat.models import Conversation, Turn
+from app.chat.models import Conversation, Turn, TurnState
 from app.chat.runs import runs
 from app.common.db import run_db
 from app.common.redis_door import redis_close
 from app.gate.clients import client_close
 from inference_client.testing.fault_server import FaultServer, Script
-from tests.api.scripted import bearer, scripted_port
-from tests.factories import IssuedKey
+from tests.api.scripted import bearer, call, scripted_port
+from tests.factories import IssuedKey, turn_make
 from tests.integration.chat.upstream import said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SLOW = Script(body=said("One").body[:1], ending="hang")
 """Says one word and then nothing for ever: only who ends the call sees its end."""
+
+CLOSED = b"(closed)"
+"""Stands for the last chunk of an answer."""
 
 ENDS: dict[str, Callable[[IssuedKey], object]] = {
     "revoked": lambda key: key_revoke(key=key.row),
@@ -53,6 +56,8 @@ async def _request(
 
     async def send(message: Any) -> None:
         got.append(message.get("body", b"") or str(message.get("status", "")).encode())
+        if message.get("more_body") is False:
+            got.append(CLOSED)
 
     found = handler.route(scope)
     assert found is not None
@@ -103,6 +108,8 @@ def test_a_turn_ends_with_what_was_written_and_is_booked(chat_target, api_key, e
         assert b"event: error" in shown
         assert b'"code":"not_authenticated"' in shown
         assert b"event: done" not in shown
+        assert shown.count(b"event: error") == 1
+        assert shown.endswith(b"\n\n" + CLOSED)
     turn = Turn.objects.get()
     assert (turn.state, turn.answer, turn.error["code"]) == ("failed", "One", "not_authenticated")
     assert not Reservation.objects.filter(state="held").exists()
@@ -114,8 +121,51 @@ def test_a_call_of_v1_ends_with_an_error_in_openais_shape(chat_target, api_key):
     asked, _ = _story("/v1/chat/completions", body, api_key, "revoked")
     assert b'"content":"One"' in asked
     assert b"no longer valid" in asked
-    assert asked.endswith(b"data: [DONE]\n\n")
+    assert asked.endswith(b"data: [DONE]\n\n" + CLOSED)
     assert LedgerEntry.objects.count() == 1
+
+
+LATER = {
+    "its row was erased": (lambda turn: Turn.objects.filter(id=turn.id).delete(), b"not_found"),
+    "its reader was suspended": (
+        lambda turn: User.objects.filter(id=turn.asked_by_id).update(is_active=False),
+        b"not_authenticated",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LATER)
+def test_a_reader_of_another_process_s_turn_is_told_an_end(api_key, case):
+    """A turn that runs elsewhere, and nobody there to write its end."""
+    later, code = LATER[case]
+    conversation = Conversation.objects.create(team_id=api_key.row.team_id, owner_id=api_key.row.user_id)
+    turn = turn_make(conversation=conversation, state=TurnState.RUNNING, ended_at=None)
+    read: list[bytes] = []
+
+    async def story() -> None:
+        task = asyncio.ensure_future(_request("GET", f"/api/v1/turns/{turn.id}/events/", api_key, None, read))
+        await _until(read, b"200")
+        await run_db(later, turn)
+        await runs().watch.look()
+        await asyncio.wait_for(task, 20)
+        await redis_close()
+
+    async_to_sync(story)()
+    shown = b"".join(read)
+    assert shown.count(b"event: error") == 1
+    assert b'"code":"%s"' % code in shown
+    assert shown.endswith(b"\n\n" + CLOSED)
+
+
+def test_a_mistake_in_mid_stream_of_v1_is_told_in_openais_shape(chat_target, api_key, monkeypatch):
+    def broken(*_: object) -> None:
+        raise KeyError("ours")
+
+    monkeypatch.setattr(openai_chat._Chunks, "last", broken)
+    body = {"model": chat_target.public_name, "messages": [{"role": "user", "content": "x"}], "stream": True}
+    response, _ = call("POST", "/v1/chat/completions", said("ab"), key=api_key, json=body)
+    assert '"code":"internal"' in response.text
+    assert response.text.endswith("data: [DONE]\n\n")
 
 
 def _models(key: IssuedKey) -> bytes:

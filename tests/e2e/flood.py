@@ -5,7 +5,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -113,13 +113,17 @@ def _plain(value: Any) -> Any:
     return value["amount"] if isinstance(value, dict) else value
 
 
+def servers(**scripts: Script) -> AbstractContextManager[dict[str, str]]:
+    """Scripted model servers by name."""
+    return servers_of(**{name: FaultServer(script) for name, script in scripts.items()})
+
+
 @contextmanager
-def servers(**scripts: Script) -> Iterator[dict[str, str]]:
-    """Scripted model servers by name, in a thread with a loop of its own."""
+def servers_of(**running: FaultServer) -> Iterator[dict[str, str]]:
+    """Model servers by name, in a thread with a loop of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    running = {name: FaultServer(script) for name, script in scripts.items()}
 
     def run(work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, loop).result(60)

@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import psycopg
@@ -16,25 +18,41 @@ import pytest
 import redis
 from psycopg import sql
 
+from inference_client.adapters.scripted import Answer
+from inference_client.testing.fault_server import Script
+from tests.e2e.flood import servers
 from tests.e2e.live import Live, Stream, events_of, until
 from tests.stack import PROCESS_ENV, REPOSITORY
 
 pytestmark = [pytest.mark.live, pytest.mark.prove]
 WORD = "quixotrophe"
 LONG = f"Write a very long story about the {WORD} and the sea, with many chapters."
-EMAIL = "leaver@example.org"
-MAKE = f"""
+MAKE = """
 from app.accounts.services import key_create, membership_set, team_create, user_create
 from app.accounts.models import User
 from app.accounts.selectors import ALL_SCOPES
+from app.common.models import uuid7
 boss = User.objects.filter(is_staff=True).first()
-user = user_create(email="{EMAIL}", password="correct horse battery", name="Lea Ver")
+email = f"leaver-{uuid7()}@example.org"
+user = user_create(email=email, password="correct horse battery", name="Lea Ver")
 own = user.default_team
 team = team_create(name="Those who stay", owner=boss)
 membership_set(team=team, user=user, role="member")
 _, plain = key_create(name="a key", team_id=own.id, user_id=user.id, scopes=list(ALL_SCOPES))
 import json
-print(json.dumps(dict(key=plain, own=str(own.id), team=str(team.id), account=str(user.account_id))))
+print(json.dumps(dict(email=email, key=plain, own=str(own.id), team=str(team.id), account=str(user.account_id))))
+"""
+
+ENDLESS = """
+from decimal import Decimal
+from app.billing.services import price_set
+from app.billing.types import Rate
+from app.catalog.services import backend_put, deployment_put
+backend = backend_put(name={name!r}, kind="openai-compatible", base_url={url!r})
+deployment_put(backend=backend, upstream_model={name!r}, purpose="chat", public_name={name!r}, price_key={name!r},
+               context_window=32000, slots=8)
+rates = [Rate(component=part, price=Decimal("0.1")) for part in ("input", "output")]
+price_set(price_key={name!r}, rates=rates, approved_by="tests")
 """
 
 
@@ -43,6 +61,7 @@ class Leaver:
     """The person as an HTTP client, and the ids that outlive them."""
 
     live: Live
+    email: str
     key: str
     own: str
     team: str
@@ -83,6 +102,18 @@ def manage(live: Live, *arguments: str) -> str:
 
 
 @pytest.fixture
+def model(live: Live) -> Iterator[str]:
+    """A chat model that goes on for minutes, so that whatever ends its answers is not itself."""
+    endless = Script(answer=Answer(words=("the ", f"{WORD} ", "and ", "the ", "sea ") * 2000), gap_s=0.05)
+    with servers(endless=endless) as urls:
+        url = urls["endless"]
+        name = f"endless-{url.rpartition(':')[2]}"
+        manage(live, "shell", "--no-imports", "-c", ENDLESS.format(name=name, url=url))
+        yield name
+        live.sql("UPDATE catalog_deployment SET enabled = false WHERE public_name = %s", name)
+
+
+@pytest.fixture
 def leaver(live: Live) -> Leaver:
     told = json.loads(manage(live, "shell", "--no-imports", "-c", MAKE).splitlines()[-1])
     return Leaver(live, **told)
@@ -91,21 +122,25 @@ def leaver(live: Live) -> Leaver:
 class Reading(threading.Thread):
     """A stream that is read to its end beside the test."""
 
-    def __init__(self, leaver: Leaver, url: str, path: str, body: dict[str, Any]) -> None:
+    def __init__(self, leaver: Leaver, url: str, path: str, body: dict[str, Any] | None = None) -> None:
         super().__init__(daemon=True)
+        self.method = "GET" if body is None else "POST"
         self.request = {"url": f"{url}{path}", "json": body, "headers": leaver.headers}
         self.raw = ""
         self.stream = Stream()
+        self.ended_at: float | None = None
+        """When its last chunk had come; None for a stream that just broke off."""
         self.start()
 
     def run(self) -> None:
-        with httpx.stream("POST", timeout=120, **self.request) as response:
+        with httpx.stream(self.method, timeout=120, **self.request) as response:
             if "/v1/chat/" in str(response.url):
                 for line in response.iter_lines():
                     self.raw += f"{line}\n"
             else:
                 for event in events_of(response):
                     self.stream.events.append(event)
+        self.ended_at = time.monotonic()
 
     @property
     def begun(self) -> bool:
@@ -125,12 +160,31 @@ def _dump(live: Live) -> Iterator[tuple[str, bytes]]:
                 yield table, b"".join(bytes(part) for part in rows)
 
 
+READ: dict[Any, Callable[[redis.Redis, bytes], Any]] = {
+    b"string": lambda broker, key: broker.get(key),
+    b"hash": lambda broker, key: broker.hgetall(key),
+    b"list": lambda broker, key: broker.lrange(key, 0, -1),
+    b"set": lambda broker, key: broker.smembers(key),
+    b"zset": lambda broker, key: broker.zrange(key, 0, -1),
+    b"stream": lambda broker, key: broker.xrange(key),
+}
+
+
+def _broker(url: str) -> Iterator[tuple[bytes, bytes]]:
+    """(key, what it holds) of everything in Valkey. A `DUMP` would not do: long values are compressed there."""
+    for name in redis.Redis.from_url(url).info("keyspace"):
+        broker = redis.Redis.from_url(urlsplit(url)._replace(path=f"/{name[2:]}").geturl())
+        for key in broker.scan_iter():
+            kind = broker.type(key)
+            if kind != b"none":  # gone since
+                yield key, repr(READ[kind](broker, key)).encode()
+
+
 def _places(live: Live) -> list[str]:
     """Where the word is: tables, keys of the broker, files but for the database's and the broker's own."""
     word = WORD.encode()
     found = [f"table {table}" for table, rows in _dump(live) if word in rows.lower()]
-    broker = redis.Redis.from_url(live.run["redis_url"])
-    found += [f"key {key!r}" for key in broker.scan_iter() if word in (broker.dump(key) or b"").lower()]
+    found += [f"key {key!r}" for key, value in _broker(live.run["redis_url"]) if word in value.lower()]
     own = {"postgres", "valkey", "models", "vectors"}
     for folder, below, names in os.walk(live.data):
         below[:] = [name for name in below if name not in own]
@@ -145,7 +199,7 @@ def _entries(live: Live) -> list[tuple[Any, ...]]:
     return live.sql("SELECT id, price, input_tokens, output_tokens, account_id FROM billing_ledgerentry")
 
 
-def test_the_leaver(live: Live, leaver: Leaver, tmp_path: Path) -> None:
+def test_the_leaver(live: Live, leaver: Leaver, model: str, tmp_path: Path) -> None:
     here, there = live.run["url"].rstrip("/"), live.another_web()
     collection = leaver.post("collections/", json={"name": f"About the {WORD}"})["id"]
     document = leaver.post(
@@ -158,10 +212,9 @@ def test_the_leaver(live: Live, leaver: Leaver, tmp_path: Path) -> None:
         f"conversations/{conversation}/turns/",
         json={"text": f"What is a {WORD}?", "stream": False, "max_output_tokens": 16},
     )
-    model = leaver.get("models/")["items"][0]["id"]
 
     # Exported while they are still there.
-    manage(live, "person_export", EMAIL, str(tmp_path / "mine"))
+    manage(live, "person_export", leaver.email, str(tmp_path / "mine"))
     exported = b"".join(p.read_bytes() for p in (tmp_path / "mine").rglob("*") if p.is_file())
     assert exported.count(WORD.encode()) > 4
     assert leaver.key.encode() not in exported
@@ -169,23 +222,26 @@ def test_the_leaver(live: Live, leaver: Leaver, tmp_path: Path) -> None:
     # Two answers under way, each in another process.
     chat = Reading(
         leaver, there, f"/api/v1/conversations/{conversation}/turns/",
-        {"text": LONG, "collections": [], "max_output_tokens": 900},
+        {"text": LONG, "model": model, "collections": [], "max_output_tokens": 9000},
     )  # fmt: skip
     plain = Reading(
         leaver, here, "/v1/chat/completions",
-        {"model": model, "messages": [{"role": "user", "content": LONG}], "stream": True, "max_tokens": 900},
+        {"model": model, "messages": [{"role": "user", "content": LONG}], "stream": True, "max_tokens": 9000},
     )  # fmt: skip
     until(lambda: (chat.begun and plain.begun) or None, "both answers are being written", 180)
     assert leaver.status(here) == leaver.status(there) == 200
     assert {place.partition(" ")[0] for place in _places(live)} == {"table", "key", "file"}
 
     before = _entries(live)
-    told = json.loads(manage(live, "person_erase", EMAIL, "--yes", "--json"))
+    told = json.loads(manage(live, "person_erase", leaver.email, "--yes", "--json"))
     chat.join(30)
     plain.join(30)
     assert not chat.is_alive()
     assert not plain.is_alive()
-    assert chat.stream.names[-1] == "error"
+    assert [chat.ended_at is None, plain.ended_at is None] == [False, False], (
+        "a stream broke off without an end"
+    )
+    assert (chat.stream.names[-1], chat.stream.names.count("error")) == ("error", 1)
     assert "no longer valid" in plain.raw
     assert leaver.status(here) == leaver.status(there) == 401
 
@@ -201,3 +257,64 @@ def test_the_leaver(live: Live, leaver: Leaver, tmp_path: Path) -> None:
     assert live.sql(held, leaver.account) == [(0,)]
     assert set(before) <= set(_entries(live))
     manage(live, "ledger_verify")
+
+
+def _revoke(leaver: Leaver) -> None:
+    key = next(k["id"] for k in leaver.get("keys/")["items"] if leaver.key.startswith(k["prefix"]))
+    done = httpx.delete(
+        f"{leaver.live.run['url'].rstrip('/')}/api/v1/keys/{key}/", headers=leaver.headers, timeout=30
+    )
+    assert done.status_code == 204, done.text
+
+
+def _suspend(leaver: Leaver) -> None:
+    """As the database has it; who told it is nobody's concern."""
+    leaver.live.sql("UPDATE accounts_user SET is_active = false WHERE account_id = %s", leaver.account)
+
+
+@pytest.mark.parametrize("end", [_revoke, _suspend])
+def test_streams_and_keys_are_dead_within_a_second_on_every_process(
+    live: Live, leaver: Leaver, model: str, end: Callable[[Leaver], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    urls = [live.run["url"].rstrip("/"), live.another_web(), live.another_web()]
+    conversation = leaver.post("conversations/", json={"collections": []})["id"]
+    asked = Reading(
+        leaver, urls[1], f"/api/v1/conversations/{conversation}/turns/",
+        {"text": LONG, "model": model, "collections": [], "max_output_tokens": 9000},
+    )  # fmt: skip
+    plain = Reading(
+        leaver, urls[0], "/v1/chat/completions",
+        {"model": model, "messages": [{"role": "user", "content": LONG}], "stream": True, "max_tokens": 9000},
+    )  # fmt: skip
+    until(lambda: (asked.begun and plain.begun) or None, "both answers are being written", 180)
+    turn = asked.stream.body("turn")["turn_id"]
+    readers = [Reading(leaver, url, f"/api/v1/turns/{turn}/events/") for url in urls]
+    until(lambda: all(reader.begun for reader in readers) or None, "every process shows the turn")
+
+    # Every process remembers the key from now on.
+    assert [leaver.status(url) for url in urls] == [200] * 3
+    began = time.monotonic()
+    end(leaver)
+    # By process, when the last request was sent that its key still opened.
+    opened = dict.fromkeys(urls, 0.0)
+    shut: set[str] = set()
+    while len(shut) < len(urls):
+        for url in set(urls) - shut:
+            sent = time.monotonic() - began
+            if leaver.status(url) == 401:
+                shut.add(url)
+            else:
+                opened[url] = sent
+    streams = [asked, plain, *readers]
+    for stream in streams:
+        stream.join(30)
+    assert None not in [stream.ended_at for stream in streams], "a stream broke off without an end"
+    assert [stream.stream.names[-1] for stream in (asked, *readers)] == ["error"] * 4
+    assert "no longer valid" in plain.raw
+    late = [stream.ended_at - began for stream in streams]
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\n{end.__name__[1:]}: streams ended after {', '.join(f'{s * 1000:.0f}' for s in sorted(late))} ms, "
+            f"keys last opened after {', '.join(f'{s * 1000:.0f}' for s in sorted(opened.values()))} ms\n"
+        )
+    assert max(*late, *opened.values()) <= 1.0

@@ -19,6 +19,7 @@ from app.api.errors import error_body, openai_error_body
 from app.api.stream import openai_chat, openai_other, precount, turns
 from app.api.stream.auth import authenticate
 from app.api.stream.http import ClientGone, MethodNotAllowed, Request, Responder
+from app.api.stream.sending import error_frame
 from app.billing.types import Payer
 from app.common.errors import AppError, NotFound
 from app.common.logs import arrived_var, request_id_var, trace_var
@@ -116,16 +117,26 @@ async def _serve(request: Request, respond: Responder, handler: Handler, ids: tu
     except ClientGone:
         return
     except Exception as exc:
-        if respond.started:
+        if respond.started and not respond.streaming:
             raise
-        if in_openai_shape and caller is not None and not respond.extra:
+        if in_openai_shape and caller is not None and not respond.extra and not respond.started:
             respond.extra = await _rate_headers(caller)
         shape: Callable[..., tuple[int, dict[str, Any], dict[str, str]]]
         shape = openai_error_body if in_openai_shape else error_body
         status, body, headers = shape(exc, request.id)
         headers.pop("x-request-id", None)
         log.info("%s %s was refused: %s.", request.method, request.path, status)
+        if respond.streaming:
+            # Never a stream that just breaks off: a reader could not tell it from a broken line.
+            await respond.write(_last_words(body, in_openai_shape=in_openai_shape))
+            await respond.end()
+            return
         await respond.json(status, body, headers)
+
+
+def _last_words(body: dict[str, Any], *, in_openai_shape: bool) -> bytes:
+    """The end of a stream that something broke in the middle, in the dialect it began in."""
+    return openai_chat.error_end(body) if in_openai_shape else error_frame(body["error"])
 
 
 async def _rate_headers(caller: Caller) -> dict[str, str]:

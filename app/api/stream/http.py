@@ -97,6 +97,8 @@ class Responder:
         self.status = 0
         """As it was sent; 0 before that."""
         self.started = False
+        self.streaming = False
+        """Whether a stream has begun and not ended."""
         self.timing: dict[str, float] = {}
         """Milliseconds by stage, as far as they are known when the answer begins."""
         self.extra: dict[str, str] = {}
@@ -131,6 +133,7 @@ class Responder:
 
     async def stream(self, headers: Mapping[str, str] | None = None) -> None:
         """Begin a text/event-stream that no proxy should hold back."""
+        self.streaming = True
         await self._start(
             200,
             {
@@ -146,6 +149,7 @@ class Responder:
 
     async def end(self) -> None:
         """End the stream."""
+        self.streaming = False
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

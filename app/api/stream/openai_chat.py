@@ -207,6 +207,11 @@ async def _ended(run: Run) -> None:
 def _error_chunk(run: Run, ask: Ask) -> bytes:
     assert run.failure is not None
     _, body, _ = openai_error_body(run.failure.as_error(), ask.request_id)
+    return error_end(body)
+
+
+def error_end(body: Mapping[str, Any]) -> bytes:
+    """The last chunks of a stream that ends with an error."""
     return b"data: " + orjson.dumps(body) + b"\n\ndata: [DONE]\n\n"
 
 

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from app.accounts.selectors import Caller
-from app.accounts.standing import standing_of
 from app.api.services import (
     ABANDONED,
     Claim,
@@ -18,6 +17,7 @@ from app.api.services import (
     idempotency_release,
 )
 from app.api.stream.http import Request, Responder, as_uuid, typed
+from app.api.stream.sending import frames_send
 from app.chat.asking import ask_in_conversation
 from app.chat.event_store import EventsMissing, EventStore
 from app.chat.events import TurnEvent
@@ -35,12 +35,9 @@ from app.common.errors import Conflict, InvalidInput, Restarting
 from app.common.models import uuid7
 from app.common.redis_door import Unavailable
 
-HEARTBEAT_SECONDS = 15.0
-_LAST_WORDS_SECONDS = 0.3
 _KEY = "idempotency-key"
 Form: TypeAlias = Literal["stream", "whole", "background"]
 _EVENT_NUMBER = re.compile(r"[0-9]{1,15}")
-_COMMENT = b": still here\n\n"
 
 
 async def turn_post(request: Request, respond: Responder, caller: Caller, conversation: str) -> None:
@@ -93,7 +90,7 @@ async def _answer_with(
         case "stream":
             run = runs().get(turn_id)
             respond.timing = run.stages() if run is not None else {}
-            await _send(request, respond, caller, await _events(caller, turn_id, after=0), location)
+            await frames_send(request, respond, caller, await _events(caller, turn_id, after=0), location)
 
 
 async def _claim(request: Request, caller: Caller, turn_id: UUID) -> Claim | None:
@@ -206,7 +203,7 @@ async def turn_events(request: Request, respond: Responder, caller: Caller, turn
     if "chat" not in caller.scopes:
         caller.require_scope("read")
     await run_db(turn_get, caller, turn_id)
-    await _send(request, respond, caller, await _events(caller, turn_id, after=_last_event(request)))
+    await frames_send(request, respond, caller, await _events(caller, turn_id, after=_last_event(request)))
 
 
 async def _events(caller: Caller, turn_id: UUID, *, after: int) -> AsyncIterator[bytes]:
@@ -260,58 +257,6 @@ async def _from_row(caller: Caller, turn_id: UUID) -> AsyncIterator[bytes]:
         yield b""
         await asyncio.sleep(1.0)
     yield await run_db(ended_frames, turn)
-
-
-async def _send(
-    request: Request,
-    respond: Responder,
-    caller: Caller,
-    frames: AsyncIterator[bytes],
-    headers: dict[str, str] | None = None,
-) -> None:
-    """Send frames, with a comment in every quiet quarter of a minute. The turn goes on when the reader leaves."""
-    await respond.stream(headers)
-    leaving = asyncio.ensure_future(request.gone())
-
-    def cut() -> None:
-        # A turn of the same caller is ended in the same moment; its last event should still be read.
-        asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, leaving.cancel)
-
-    with runs().watch.over(standing_of(caller), cut):
-        await _copy(respond, frames, leaving)
-    if leaving.cancelled():
-        await respond.end()
-
-
-async def _copy(respond: Responder, frames: AsyncIterator[bytes], leaving: asyncio.Future[None]) -> None:
-    """Copy frames to a reader until they end or `leaving` does, which is cancelled at their end."""
-    waiting = asyncio.ensure_future(_next(frames))
-    try:
-        while not leaving.done():
-            either: set[asyncio.Future[Any]] = {waiting, leaving}
-            done, _ = await asyncio.wait(
-                either, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
-            )
-            if not done:
-                await respond.write(_COMMENT)
-            if not waiting.done():
-                continue
-            frame = waiting.result()
-            if frame is None:
-                break
-            if frame:
-                await respond.write(frame)
-            waiting = asyncio.ensure_future(_next(frames))
-    finally:
-        # A reader of another process's turn holds a connection to the broker, which must not outlive it.
-        pending: set[asyncio.Future[Any]] = {waiting, leaving}
-        for future in pending:
-            future.cancel()
-        await asyncio.wait(pending)
-
-
-async def _next(frames: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(frames, None)
 
 
 async def turn_stop_post(request: Request, respond: Responder, caller: Caller, turn: str) -> None:

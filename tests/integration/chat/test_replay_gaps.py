@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
 from app.accounts.selectors import Caller
-from app.api.stream import turns
+from app.api.stream import sending, turns
 from app.chat import event_store
 from app.chat.event_store import EventsMissing, EventStore, events_key
 from app.chat.events import TurnEvent, parsed
@@ -123,7 +123,9 @@ def test_a_reader_who_leaves_gives_the_brokers_connection_back(broker: redis.Red
                 closed.append(1)
 
         before = len(asyncio.all_tasks())
-        await asyncio.wait_for(turns._copy(Silent(), frames(), asyncio.ensure_future(asyncio.sleep(0.05))), 5)
+        await asyncio.wait_for(
+            sending._copy(Silent(), frames(), asyncio.ensure_future(asyncio.sleep(0.05))), 5
+        )
         assert len(asyncio.all_tasks()) <= before + 1
         return len(closed)
 
