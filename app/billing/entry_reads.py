@@ -7,10 +7,11 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db import connection
+from django.db.models import Q, QuerySet
 
 from app.billing.models import LedgerEntry
-from app.billing.types.spending import SpendScope
+from app.billing.types.spending import SUMS, SpendScope, SpendSum
 
 _FLAGS: Mapping[str, dict[str, Any]] = {
     "": {},
@@ -64,10 +65,13 @@ def entries_page(scope: SpendScope, *, after: str = "", limit: int = 100) -> tup
     return lines, lines[-1].place if len(found) > limit else ""
 
 
-def entries_total(scope: SpendScope) -> tuple[int, Decimal]:
-    """How many, and their price: for what roll-ups do not tell apart, such as one thread or what is marked."""
-    found = _entries(scope).aggregate(entries=Count("id"), price=Sum("price"))
-    return found["entries"], found["price"] or Decimal(0)
+def entries_total(scope: SpendScope) -> SpendSum:
+    """Their sum, one by one: for what roll-ups do not tell apart, such as one thread or what is marked."""
+    ids, params = _entries(scope).values("id").query.sql_with_params()
+    added = ", ".join(f"coalesce(sum({name}), 0)" for name in SUMS)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {added} FROM billing_spendfact WHERE id IN ({ids})", params)  # noqa: S608 - names are ours
+        return SpendSum(**dict(zip(SUMS, cursor.fetchone(), strict=True)))
 
 
 def _entries(scope: SpendScope) -> QuerySet[LedgerEntry]:

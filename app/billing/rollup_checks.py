@@ -1,9 +1,9 @@
-"""What `ledger_verify` asks of the roll-ups: the finest and the threads against entries, the others against the finest.
+"""What `ledger_verify` asks of the roll-ups: the finest and the threads against entries, the others against a finer.
 
 Entries that are pending are in none of them yet.
 """
 
-from app.billing.types.spending import MONEY_SUMS, SUMS
+from app.billing.types.spending import CUBES, MONEY_SUMS, SUMS
 
 _OWNERS = (
     "team_id",
@@ -23,13 +23,25 @@ _MERGED = (
     "(SELECT f.* FROM billing_spendfact f WHERE NOT EXISTS ("
     "SELECT 1 FROM billing_rolluppending p WHERE p.entry_id = f.id)) x"
 )
+_THREAD = {"team_id", "account_id", "thread_id"}
 _KEPT = {
-    "quarter": {"team_id", "account_id", "key_id", "deployment_id", "model", "call_kind", "collections"},
-    "day": {"team_id", "account_id", "key_id", "deployment_id", "model", "call_kind", "collections"},
-    "teamday": {"team_id", "deployment_id", "model", "call_kind", "collections"},
-    "month": {"team_id", "account_id", "key_id", "deployment_id", "model", "call_kind", "collections"},
-    "thread": {"team_id", "account_id", "thread_id"},
+    "quarter": CUBES[""],
+    **{f"{cube}{step}": kept for step in ("day", "month") for cube, kept in CUBES.items()},
+    "thread": _THREAD,
+    "threadlife": _THREAD,
 }
+_PARTS = {
+    "day": "quarter",
+    "month": "day",
+    "teamday": "day",
+    "teammonth": "month",
+    "payerday": "day",
+    "payermonth": "month",
+    "houseday": "teamday",
+    "housemonth": "teammonth",
+    "threadlife": "thread",
+}
+"""What each is the sum of. The others are sums of entries, so if none differs, all are."""
 
 
 def _owner(grain: str, name: str) -> str:
@@ -40,11 +52,8 @@ def _owner(grain: str, name: str) -> str:
 
 
 def _check(grain: str) -> str:
-    rows = (
-        "(SELECT * FROM billing_rollup WHERE grain = 'quarter') x"
-        if grain not in {"quarter", "thread"}
-        else _MERGED
-    )
+    part = _PARTS.get(grain)
+    rows = f"(SELECT * FROM billing_rollup WHERE grain = '{part}') x" if part else _MERGED  # noqa: S608 - constants
     owners = ", ".join(_OWNERS)
     zone = "(SELECT zone FROM billing_rollupzone)"
     where = "WHERE thread_id IS NOT NULL" if grain == "thread" else ""
@@ -66,7 +75,4 @@ def _check(grain: str) -> str:
         FROM s FULL JOIN t ON t.name = s.name WHERE s.sums IS DISTINCT FROM t.sums"""  # noqa: S608 - constants
 
 
-ROLLUP_CHECKS = {
-    f"roll-up by {grain} = sum of its entries": _check(grain)
-    for grain in ("quarter", "day", "teamday", "month", "thread")
-}
+ROLLUP_CHECKS = {f"roll-up by {grain} = sum of its entries": _check(grain) for grain in _KEPT}

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from django.db import connection, transaction
 
 from app.billing.models import RollupZone
-from app.billing.types.spending import MONEY_SUMS, SUMS, Dimension, Group, SpendScope, SpendSum
+from app.billing.types.spending import CUBES, MONEY_SUMS, SUMS, Dimension, Group, SpendScope, SpendSum
 
 _OWNERS = {
     "team": "team_id",
@@ -26,7 +26,18 @@ _OWNERS = {
     "kind": "call_kind",
     "thread": "thread_id",
 }
-_TIMES = ("hour", "day", "week", "month", "year")
+_NARROWING = {
+    "team_ids": ("team_id", "team_id = ANY (%(team_ids)s)"),
+    "team_id": ("team_id", "team_id = %(team_id)s"),
+    "account_id": ("account_id", "account_id = %(account_id)s"),
+    "key_id": ("key_id", "key_id = %(key_id)s"),
+    "deployment_id": ("deployment_id", "deployment_id = %(deployment_id)s"),
+    "model": ("model", "model = %(model)s"),
+    "kind": ("call_kind", "call_kind = %(kind)s"),
+    "collection_id": ("collections", "collections @> ARRAY[%(collection_id)s]::uuid[]"),
+    "thread_id": ("thread_id", "thread_id = %(thread_id)s"),
+}
+"""Of a scope's fields: the column that it needs, and the condition."""
 _WHOLE = set(SUMS) - MONEY_SUMS
 
 
@@ -50,16 +61,23 @@ def one_moment() -> Iterator[None]:
         yield
 
 
-def spending(*, by: Sequence[Dimension] = (), zone: str, scope: SpendScope) -> list[SpendSum]:
+def spending(
+    *, by: Sequence[Dimension] = (), zone: str, scope: SpendScope, among: Sequence[Group] | None = None
+) -> list[SpendSum]:
     """Sums by the given dimensions, in the order of the groups; days, weeks and so on are those of `zone`.
 
     Without a dimension: exactly one sum. `hour` gives instants, longer times give the local day they begin on;
-    `collection` gives all that a call drew on, so that no call is counted twice.
+    `collection` gives all that a call drew on, so that no call is counted twice. `among`: these groups of the last
+    dimension alone, which is an owner.
     """
     pieces = _pieces(by, zone, scope)
     groups = [f"{_group(name)} AS g{number}" for number, name in enumerate(by)]
-    where, values = _conditions(scope)
+    values = _values(scope)
+    where = "".join(f" AND {_NARROWING[name][1]}" for name in values)
     params: dict[str, Any] = {**values, "zone": zone}
+    if among is not None:
+        where += f" AND coalesce({_OWNERS[by[-1]]}::text, '') = ANY (%(among)s)"
+        params["among"] = [_text(group) for group in among]
     parts: list[str] = []
     for number, piece in enumerate(pieces):
         params |= {f"from{number}": piece.from_, f"to{number}": piece.to}
@@ -92,6 +110,13 @@ def _sum(row: Sequence[Any], count: int) -> SpendSum:
     return SpendSum(groups=groups, **values)
 
 
+def _text(group: Group) -> str:
+    """As PostgreSQL writes it; nobody is the empty text."""
+    if isinstance(group, tuple):
+        return f"{{{','.join(str(one) for one in group)}}}"
+    return "" if group is None else str(group)
+
+
 def _group(name: Dimension) -> str:
     if name in _OWNERS:
         return _OWNERS[name]
@@ -100,26 +125,10 @@ def _group(name: Dimension) -> str:
     return f"date_trunc('{name}', at AT TIME ZONE %(zone)s)::date"
 
 
-def _conditions(scope: SpendScope) -> tuple[str, dict[str, Any]]:
-    wanted = {
-        "team_ids": (
-            "team_id = ANY (%(team_ids)s)",
-            scope.team_ids if scope.team_ids is None else list(scope.team_ids),
-        ),
-        "team_id": ("team_id = %(team_id)s", scope.team_id),
-        "account_id": ("account_id = %(account_id)s", scope.account_id),
-        "key_id": ("key_id = %(key_id)s", scope.key_id),
-        "deployment_id": ("deployment_id = %(deployment_id)s", scope.deployment_id),
-        "model": ("model = %(model)s", scope.model),
-        "kind": ("call_kind = %(kind)s", scope.kind),
-        "collection_id": ("%(collection_id)s = ANY (collections)", scope.collection_id),
-        "thread_id": ("thread_id = %(thread_id)s", scope.thread_id),
-    }
-    kept = {name: pair for name, pair in wanted.items() if pair[1] is not None}
-    return (
-        "".join(f" AND {condition}" for condition, _ in kept.values()),
-        {name: value for name, (_, value) in kept.items()},
-    )
+def _values(scope: SpendScope) -> dict[str, Any]:
+    """What the scope narrows by."""
+    given = {name: getattr(scope, name) for name in _NARROWING}
+    return {n: list(v) if isinstance(v, tuple) else v for n, v in given.items() if v is not None}
 
 
 def _pieces(by: Sequence[Dimension], zone: str, scope: SpendScope) -> list[_Piece]:
@@ -129,16 +138,22 @@ def _pieces(by: Sequence[Dimension], zone: str, scope: SpendScope) -> list[_Piec
     local = [instant.astimezone(ZoneInfo(zone)) for instant in (scope.from_, scope.to)]
     if kept != zone or "hour" in by or any(_is_within_a_day(instant) for instant in local):
         return [_Piece("quarter", scope.from_, scope.to)]
-    finest = next((name for name in _TIMES if name in by), "year")
-    owned = scope.account_id or scope.key_id or "person" in by or "key" in by
-    day = "day" if owned else "teamday"
-    if finest in {"day", "week"}:
+    cube = _cube(by, scope)
+    day, month = f"{cube}day", f"{cube}month"
+    if "day" in by or "week" in by:
         return [_Piece(day, scope.from_, scope.to)]
     first, last = _month_from(local[0]), local[1].replace(day=1)
     if first >= last:
         return [_Piece(day, scope.from_, scope.to)]
-    pieces = [_Piece(day, scope.from_, first), _Piece("month", first, last), _Piece(day, last, scope.to)]
+    pieces = [_Piece(day, scope.from_, first), _Piece(month, first, last), _Piece(day, last, scope.to)]
     return [piece for piece in pieces if piece.from_ < piece.to]
+
+
+def _cube(by: Sequence[Dimension], scope: SpendScope) -> str:
+    """The smallest sums that tell apart all that is asked for."""
+    needed = {_OWNERS[name] for name in by if name in _OWNERS}
+    needed |= {_NARROWING[name][0] for name in _values(scope)}
+    return next(cube for cube, kept in CUBES.items() if needed <= kept)
 
 
 def _is_within_a_day(local: datetime) -> bool:

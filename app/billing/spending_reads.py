@@ -11,9 +11,10 @@ from django.db import connection
 
 from app.billing.types.spending import SpendScope
 
-# The months' sums name every deployment there was, so that no call has to be looked at to find them.
+# The smallest sums name every deployment there was, so that no call has to be looked at to find them.
 _DEPLOYMENTS = """(
-  SELECT DISTINCT deployment_id AS id FROM billing_rollup WHERE grain = 'month' AND deployment_id IS NOT NULL)"""
+  SELECT DISTINCT deployment_id AS id FROM billing_rollup
+  WHERE grain = 'housemonth' AND deployment_id IS NOT NULL)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,36 +133,59 @@ class Thread:
     reasoning_tokens: int
 
 
+_SUMMED = "requests, price, input_tokens, output_tokens, cached_tokens, reasoning_tokens"
+_DEAREST = f"""
+WITH life AS MATERIALIZED (
+  SELECT thread_id, team_id, account_id, price FROM billing_rollup WHERE grain = 'threadlife' {{where}}
+  ORDER BY price DESC LIMIT %(looked_at)s
+), pending AS MATERIALIZED (
+  SELECT thread_id, team_id, account_id, {_SUMMED}
+  FROM billing_spendfact f JOIN billing_rolluppending p ON p.entry_id = f.id
+  WHERE thread_id IS NOT NULL AND at >= %(from)s AND at < %(to)s {{where}}
+)
+SELECT c.thread_id, c.team_id, c.account_id, sum(requests), sum(x.price) AS price, sum(input_tokens),
+  sum(output_tokens), sum(cached_tokens), sum(reasoning_tokens),
+  (SELECT CASE WHEN count(*) = %(looked_at)s THEN min(price) END FROM life)
+FROM (SELECT thread_id, team_id, account_id FROM life UNION SELECT thread_id, team_id, account_id FROM pending) c
+CROSS JOIN LATERAL (
+  SELECT {_SUMMED} FROM billing_rollup r WHERE grain = 'thread' AND r.thread_id = c.thread_id
+    AND (r.team_id, r.account_id) IS NOT DISTINCT FROM (c.team_id, c.account_id) AND at >= %(from)s AND at < %(to)s
+  UNION ALL
+  SELECT {_SUMMED} FROM pending r WHERE r.thread_id = c.thread_id
+    AND (r.team_id, r.account_id) IS NOT DISTINCT FROM (c.team_id, c.account_id)
+) x
+GROUP BY 1, 2, 3 ORDER BY price DESC, c.thread_id LIMIT %(limit)s
+"""  # noqa: S608 - constants
+_LOOKED_AT = (200, 2_000, 20_000, None)
+
+
 def threads_dearest(scope: SpendScope, *, limit: int = 25) -> list[Thread]:
-    """The dearest threads of the months that the span touches, which `scope` gives as whole months."""
+    """The dearest threads of the months that the span touches, which `scope` gives as whole months.
+
+    No month of a thread is dearer than all of it, so the dearest of all time are looked at first, and no more once the
+    next of those is cheaper than what was found.
+    """
+    where = {
+        "team_ids": "AND team_id = ANY (%(team_ids)s)",
+        "team_id": "AND team_id = %(team_id)s",
+        "account_id": "AND account_id = %(account_id)s",
+    }
+    given = {name: getattr(scope, name) for name in where if getattr(scope, name) is not None}
+    query = _DEAREST.format(where=" ".join(where[name] for name in given))
+    given |= {"from": scope.from_, "to": scope.to, "limit": limit}
+    if scope.team_ids is not None:
+        given["team_ids"] = list(scope.team_ids)
+    rows: list[Any] = []
     with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT thread_id, team_id, account_id, sum(requests), sum(price) AS price, sum(input_tokens),
-              sum(output_tokens), sum(cached_tokens), sum(reasoning_tokens)
-            FROM (
-              SELECT thread_id, team_id, account_id, requests, price, input_tokens, output_tokens, cached_tokens,
-                reasoning_tokens FROM billing_rollup WHERE grain = 'thread' AND at >= %(from)s AND at < %(to)s
-              UNION ALL
-              SELECT thread_id, team_id, account_id, requests, price, input_tokens, output_tokens, cached_tokens,
-                reasoning_tokens FROM billing_spendfact f JOIN billing_rolluppending p ON p.entry_id = f.id
-              WHERE thread_id IS NOT NULL AND at >= %(from)s AND at < %(to)s
-            ) x
-            WHERE (%(teams)s::uuid[] IS NULL OR team_id = ANY (%(teams)s))
-              AND (%(team)s::uuid IS NULL OR team_id = %(team)s)
-              AND (%(account)s::uuid IS NULL OR account_id = %(account)s)
-            GROUP BY 1, 2, 3 ORDER BY price DESC, thread_id LIMIT %(limit)s
-            """,
-            {
-                "from": scope.from_,
-                "to": scope.to,
-                "teams": None if scope.team_ids is None else list(scope.team_ids),
-                "team": scope.team_id,
-                "account": scope.account_id,
-                "limit": limit,
-            },
-        )
-        return [Thread(**_whole(dict(zip(_THREAD, row, strict=True)))) for row in cursor.fetchall()]
+        for looked_at in _LOOKED_AT:
+            cursor.execute(query, given | {"looked_at": looked_at})
+            rows = cursor.fetchall()
+            if looked_at is None or not rows:
+                continue
+            price, cheapest = rows[-1][4], rows[-1][-1]
+            if cheapest is None or (len(rows) == limit and price > cheapest):
+                break
+    return [Thread(**_whole(dict(zip(_THREAD, row[:-1], strict=True)))) for row in rows]
 
 
 _THREAD = (

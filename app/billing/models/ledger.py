@@ -73,6 +73,19 @@ class LedgerEntry(models.Model):
             models.Index(fields=["effective_at"], name="billing_entry_time"),
             models.Index(fields=["team_id", "effective_at"], name="billing_entry_team"),
             models.Index(fields=["account_id", "effective_at"], name="billing_entry_account"),
+            models.Index(
+                fields=["key_id", "effective_at"], condition=Q(key_id__isnull=False), name="billing_entry_key"
+            ),
+            models.Index(
+                fields=["thread_id", "effective_at"],
+                condition=Q(thread_id__isnull=False),
+                name="billing_entry_thread",
+            ),
+            models.Index(
+                fields=["effective_at"],
+                condition=Q(estimated=True) | Q(price_missing=True) | Q(overshoot=True) | Q(late=True),
+                name="billing_entry_marked",
+            ),
         )
         constraints = (
             models.UniqueConstraint(fields=["dedupe_key"], name="billing_entry_once"),

@@ -183,7 +183,14 @@ class UsageAttempt(models.Model):
         constraints = (
             models.UniqueConstraint(fields=["reservation", "number"], name="billing_attempt_once"),
         )
-        indexes = (models.Index(fields=["deployment_id", "created_at"], name="billing_attempt_deployment"),)
+        indexes = (
+            models.Index(fields=["deployment_id", "created_at"], name="billing_attempt_deployment"),
+            models.Index(
+                fields=["deployment_id", "created_at"],
+                condition=Q(kind="chat", source="server_final", local_input_tokens__gt=0),
+                name="billing_attempt_drift",
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.reservation_id}/{self.number} {self.outcome}"

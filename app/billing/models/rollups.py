@@ -9,18 +9,27 @@ from app.billing.models.budgets import AMOUNT
 
 
 class Grain(models.TextChoices):
-    """What one sum covers. A reader takes the coarsest that answers exactly."""
+    """What one sum covers: which owners it tells apart (`types.spending.CUBES`), over how long."""
 
     QUARTER = "quarter"
     """A quarter of an hour of UTC, every owner. Every zone's days begin on one, half-hour zones included."""
     DAY = "day"
     """A day of the installation's zone, every owner."""
-    TEAMDAY = "teamday"
-    """The same without person and key: for charts of a year."""
     MONTH = "month"
     """A month of the installation's zone, every owner."""
+    TEAM_DAY = "teamday"
+    TEAM_MONTH = "teammonth"
+    """Without person and key."""
+    PAYER_DAY = "payerday"
+    PAYER_MONTH = "payermonth"
+    """Team, person and key alone."""
+    HOUSE_DAY = "houseday"
+    HOUSE_MONTH = "housemonth"
+    """Deployment, model and kind alone."""
     THREAD = "thread"
     """A month of one thread of calls, which is a conversation to its caller."""
+    THREAD_LIFE = "threadlife"
+    """All of a thread."""
 
 
 class Rollup(models.Model):

@@ -34,12 +34,14 @@ CREATE OR REPLACE TRIGGER billing_ledgerentry_rollup AFTER INSERT ON billing_led
   REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION billing_rollup_queue();
 
 
--- The first instant of the sum that an instant falls into. Quarters of an hour of UTC are parts of every zone's days.
+-- The first instant of the sum that an instant falls into. Quarters of an hour of UTC are parts of every zone's days; what
+-- is summed over a whole life stands at one instant.
 CREATE OR REPLACE FUNCTION billing_rollup_at(p_grain text, p_at timestamptz, p_zone text) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
   SELECT CASE WHEN p_grain = 'quarter' THEN date_bin('15 minutes', p_at, '2000-01-01 00:00+00')
-    ELSE billing_instant(date_trunc(CASE WHEN p_grain IN ('day', 'teamday') THEN 'day' ELSE 'month' END,
-      p_at AT TIME ZONE p_zone), p_zone) END
+    WHEN p_grain = 'threadlife' THEN '2000-01-01 00:00+00'
+    ELSE billing_instant(date_trunc(CASE WHEN p_grain LIKE '%day' THEN 'day' ELSE 'month' END, p_at AT TIME ZONE p_zone),
+      p_zone) END
 $$;
 
 
@@ -73,17 +75,31 @@ BEGIN
       grain, at, team_id, account_id, key_id, deployment_id, model, call_kind, collections, thread_id, entries, requests,
       price, cost, estimated_price, estimated, unpriced, uncosted, input_tokens, output_tokens, cached_tokens,
       reasoning_tokens)
-    SELECT g.grain, billing_rollup_at(g.grain, f.at, p_zone), f.team_id,
-      CASE WHEN g.grain <> 'teamday' THEN f.account_id END,
-      CASE WHEN g.grain NOT IN ('teamday', 'thread') THEN f.key_id END,
-      CASE WHEN g.grain <> 'thread' THEN f.deployment_id END, CASE WHEN g.grain <> 'thread' THEN f.model ELSE '' END,
-      CASE WHEN g.grain <> 'thread' THEN f.call_kind ELSE '' END, CASE WHEN g.grain <> 'thread' THEN f.collections END,
-      CASE WHEN g.grain = 'thread' THEN f.thread_id END,
-      sum(f.entries), sum(f.requests), sum(f.price), sum(f.cost), sum(f.estimated_price), sum(f.estimated), sum(f.unpriced),
-      sum(f.uncosted), sum(f.input_tokens), sum(f.output_tokens), sum(f.cached_tokens), sum(f.reasoning_tokens)
-    FROM facts f CROSS JOIN unnest(ARRAY['quarter', 'day', 'teamday', 'month', 'thread']) AS g(grain)
-    WHERE g.grain <> 'thread' OR f.thread_id IS NOT NULL
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+    -- What a set does not name is null in it, so the one time that it names is its own.
+    SELECT
+      CASE GROUPING(thread_id, team_id, account_id, model)
+        WHEN 8 THEN '' WHEN 9 THEN 'payer' WHEN 10 THEN 'team' WHEN 14 THEN 'house' ELSE 'thread' END
+      || CASE WHEN GROUPING(quarter) = 0 THEN 'quarter' WHEN GROUPING(day) = 0 THEN 'day'
+        WHEN GROUPING(month) = 1 THEN 'life' WHEN GROUPING(thread_id) = 0 THEN '' ELSE 'month' END,
+      coalesce(quarter, day, month, billing_rollup_at('threadlife', NULL, p_zone)),
+      team_id, account_id, key_id, deployment_id, coalesce(model, ''), coalesce(call_kind, ''), collections, thread_id,
+      sum(entries), sum(requests), sum(price), sum(cost), sum(estimated_price), sum(estimated), sum(unpriced), sum(uncosted),
+      sum(input_tokens), sum(output_tokens), sum(cached_tokens), sum(reasoning_tokens)
+    FROM (
+      SELECT f.*, billing_rollup_at('quarter', f.at, p_zone) AS quarter, billing_rollup_at('day', f.at, p_zone) AS day,
+        billing_rollup_at('month', f.at, p_zone) AS month
+      FROM facts f
+    ) f
+    GROUP BY GROUPING SETS (
+      (quarter, team_id, account_id, key_id, deployment_id, model, call_kind, collections),
+      (day, team_id, account_id, key_id, deployment_id, model, call_kind, collections),
+      (month, team_id, account_id, key_id, deployment_id, model, call_kind, collections),
+      (day, team_id, deployment_id, model, call_kind, collections),
+      (month, team_id, deployment_id, model, call_kind, collections),
+      (day, team_id, account_id, key_id), (month, team_id, account_id, key_id),
+      (day, deployment_id, model, call_kind), (month, deployment_id, model, call_kind),
+      (month, team_id, account_id, thread_id), (team_id, account_id, thread_id))
+    HAVING GROUPING(thread_id) = 1 OR thread_id IS NOT NULL
     ON CONFLICT (grain, at, team_id, account_id, key_id, deployment_id, model, call_kind, collections, thread_id)
     DO UPDATE SET entries = r.entries + EXCLUDED.entries, requests = r.requests + EXCLUDED.requests,
       price = r.price + EXCLUDED.price, cost = r.cost + EXCLUDED.cost,

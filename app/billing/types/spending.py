@@ -1,5 +1,6 @@
 """Sums of the ledger over time and owners, as the dashboard asks for them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from decimal import Decimal
@@ -23,6 +24,15 @@ SUMS = (
 """The columns that roll-ups add up, in their order."""
 MONEY_SUMS = frozenset({"price", "cost", "estimated_price"})
 """Those that are amounts; the others are counts."""
+_OF_MODELS = frozenset({"deployment_id", "model", "call_kind"})
+CUBES: Mapping[str, frozenset[str]] = {
+    "house": _OF_MODELS,
+    "team": _OF_MODELS | {"team_id", "collections"},
+    "payer": frozenset({"team_id", "account_id", "key_id"}),
+    "": _OF_MODELS | {"team_id", "collections", "account_id", "key_id"},
+}
+"""The owners that roll-ups tell apart, the fewest rows first: each is kept by day and by month, as `teamday`, the last
+by quarter of an hour too. A reader takes the first that has all it asks for."""
 Dimension = Literal[
     "hour",
     "day",

@@ -13,9 +13,9 @@ from django.core.management import call_command
 from django.db import connection
 from pytest_django import Settings
 
-from app.billing import tasks
+from app.billing import spending_reads, tasks
 from app.billing.late import entry_adjust
-from app.billing.models import LedgerEntry, Rollup, RollupPending
+from app.billing.models import Grain, LedgerEntry, Rollup, RollupPending
 from app.billing.rollups import rollups_fold, rollups_rebuild
 from app.billing.services import reservation_hold, reservation_settle
 from app.billing.spending import one_moment, spending
@@ -151,7 +151,12 @@ VIEWS: list[tuple[Dimension, ...]] = [
     ("deployment",),
     ("collection",),
     ("kind",),
+    ("day", "team"),
+    ("month", "person"),
+    ("day", "key"),
+    ("person", "model"),
 ]
+GRAINS = [grain.value for grain in Grain]
 
 
 @pytest.mark.parametrize(
@@ -171,6 +176,7 @@ def test_every_view_is_the_sum_of_the_entries(zone: str, year: list[Payer], sett
             team_id=year[0].team_id,
             account_id=year[0].account_id,
         ),
+        SpendScope(from_=ALL.from_, to=ALL.to, team_id=year[0].team_id),
     ]
     for folded in (False, True):
         if folded:
@@ -219,6 +225,61 @@ def test_threads_and_collections(year: list[Payer]) -> None:
     assert seen(spending(by=("thread",), zone="UTC", scope=ALL)) == plainly(("thread",), "UTC", ALL)
 
 
+@pytest.mark.parametrize("by", ["model", "team", "person", "key", "collection"])
+def test_some_groups_alone(by: Dimension, year: list[Payer]) -> None:
+    rollups_fold()
+    for (group,) in {row.groups for row in spending(by=(by,), zone="UTC", scope=ALL)}:
+        alone = spending(by=("month", by), zone="UTC", scope=ALL, among=[group])
+        every = spending(by=("month", by), zone="UTC", scope=ALL)
+        assert alone == [row for row in every if row.groups[1] == group]
+        assert alone
+
+
+def test_a_year_reads_few_rows(year: list[Payer], settings: Settings) -> None:
+    """Months without what nobody asked for, so the sums of a view do not grow with the calls below them."""
+    settings.INSTALLATION_ZONE = "UTC"
+    rollups_fold()
+    for by, grain in (
+        ("model", "housemonth"),
+        ("team", "teammonth"),
+        ("person", "payermonth"),
+        ("day", "houseday"),
+    ):
+        Rollup.objects.exclude(grain=grain).update(entries=0)
+        assert (
+            sum(row.entries for row in spending(by=(by,), zone="UTC", scope=ALL))
+            == LedgerEntry.objects.count()
+        )
+        rollups_rebuild()
+
+
+def test_the_dearest_threads_are_found_whatever_was_dear_before(
+    roomy: UUID, hold: MakeHold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that were dear in another month are looked at first and are no answer."""
+    monkeypatch.setattr(spending_reads, "_LOOKED_AT", (2, 4, None))
+    team, random = uuid7(), Random(3)
+    payers = [Payer(team_id=team, account_id=uuid7()) for _ in range(12)]
+    for number, payer in enumerate(payers):
+        book(hold, START + timedelta(days=40), payer=payer, input=(12 - number) * 1000)
+        book(hold, START + timedelta(days=random.randrange(20)), payer=payer, input=(number + 1) * 100)
+    march = SpendScope(from_=START, to=datetime(2031, 4, 1, tzinfo=UTC), team_ids=(team,))
+    for folded in (False, True):
+        if folded:
+            rollups_fold()
+            book(hold, START, payer=payers[0], input=800)
+        found = spending_reads.threads_dearest(march, limit=3)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT thread_id, sum(price), count(DISTINCT reservation_id) FROM billing_ledgerentry "
+                "WHERE team_id = %s AND effective_at >= %s AND effective_at < %s GROUP BY 1 ORDER BY 2 DESC LIMIT 3",
+                [team, march.from_, march.to],
+            )
+            assert [(t.thread_id, t.price, t.turns) for t in found] == cursor.fetchall()
+    assert spending_reads.threads_dearest(SpendScope(from_=START, to=march.to, team_ids=())) == []
+    assert len(spending_reads.threads_dearest(march, limit=100)) == 12
+
+
 def test_late_truth_and_what_takes_it_back_are_added(year: list[Payer]) -> None:
     rollups_fold()
     entry = LedgerEntry.objects.filter(call_kind="chat").earliest("effective_at")
@@ -236,15 +297,18 @@ def test_late_truth_and_what_takes_it_back_are_added(year: list[Payer]) -> None:
     assert Rollup.objects.filter(grain="day", at__date=entry.effective_at.date(), call_kind="chat").exists()
 
 
-def test_a_planted_difference_is_found_and_rebuilt(year: list[Payer]) -> None:
+@pytest.mark.parametrize("grain", GRAINS)
+def test_a_planted_difference_is_found_in_each(grain: str, year: list[Payer]) -> None:
     rollups_fold()
-    for more, grain in enumerate(("quarter", "day", "teamday", "month", "thread"), start=1):
-        row = Rollup.objects.filter(grain=grain, call_kind__in=["chat", ""]).earliest("at")
-        Rollup.objects.filter(id=row.id, grain=grain).update(cached_tokens=row.cached_tokens + more)
-    found = {d.check for d in ledger_verify().differences}
-    assert found >= {
-        f"roll-up by {g} = sum of its entries" for g in ("quarter", "day", "teamday", "month", "thread")
-    }
+    row = Rollup.objects.filter(grain=grain).earliest("id")
+    Rollup.objects.filter(id=row.id, grain=grain).update(cached_tokens=row.cached_tokens + 1)
+    assert f"roll-up by {grain} = sum of its entries" in {d.check for d in ledger_verify().differences}
+
+
+def test_a_difference_is_rebuilt(year: list[Payer]) -> None:
+    rollups_fold()
+    Rollup.objects.update(price=1)
+    assert ledger_verify().differences
     assert rollups_rebuild() == LedgerEntry.objects.count()
     assert ledger_verify().differences == ()
     # One that was lost, and one that was counted twice.
