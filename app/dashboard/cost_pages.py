@@ -81,12 +81,12 @@ class OwnServersView(StaffPage):
         provisioned = f"{entries}&kind=provisioned"
         return [
             Cell(name, href=f"{reverse('dashboard:spend')}?{self.chosen.query(deployment=deployment)}"),
-            Cell(count(hours.entries), str(hours.entries)),
+            Cell(count(hours.entries), str(hours.entries), provisioned),
             Cell(money(hours.cost, currency), f"{hours.cost:f}", provisioned),
             Cell(money(calls.price, currency), f"{calls.price:f}", entries),
             Cell(share(calls.price, hours.cost)),
             Cell("unknown", muted=True) if idle is None else Cell(share(idle, Decimal(1))),
-            Cell(count(tokens), str(tokens)),
+            Cell(count(tokens), str(tokens), entries),
             Cell("no tokens yet", muted=True) if each is None else Cell(figure(each, currency), f"{each:f}"),
         ]
 
@@ -114,20 +114,21 @@ class AccuracyView(StaffPage):
         lines = []
         for row in sorted(rows, key=lambda row: -row.estimated_price):
             model = str(row.groups[0] or "")
-            entries = reverse("dashboard:entries")
+            # What has no model cannot be asked for alone.
+            every = f"{reverse('dashboard:entries')}?{self.chosen.query(model=model)}" if model else ""
+            estimated, unpriced = (
+                every and f"{every}&flag={flag}" if some else ""
+                for flag, some in (("estimated", row.estimated), ("unpriced", row.unpriced))
+            )
             lines.append(
                 [
                     Cell(model or "No model", muted=not model),
-                    Cell(money(row.price, currency, places), f"{row.price:f}"),
-                    Cell(money(row.estimated_price, currency, places), f"{row.estimated_price:f}"),
+                    Cell(money(row.price, currency, places), f"{row.price:f}", every),
+                    Cell(money(row.estimated_price, currency, places), f"{row.estimated_price:f}", estimated),
                     Cell(share(row.estimated_price, row.price)),
-                    Cell(
-                        count(row.estimated),
-                        str(row.estimated),
-                        f"{entries}?{self.chosen.query(model=model, flag='estimated')}" if model else "",
-                    ),
-                    Cell(count(row.entries), str(row.entries)),
-                    Cell(count(row.unpriced), str(row.unpriced)),
+                    Cell(count(row.estimated), str(row.estimated), estimated),
+                    Cell(count(row.entries), str(row.entries), every),
+                    Cell(count(row.unpriced), str(row.unpriced), unpriced),
                 ]
             )
         columns = (

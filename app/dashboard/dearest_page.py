@@ -72,10 +72,10 @@ class DearestView(PageBase):
             Cell(f"…{str(t.thread_id)[-8:]}", str(t.thread_id)),
             Cell(money(t.price, settings.CURRENCY, places), f"{t.price:f}", entries),
             Cell("; ".join(reasons(t, parts)) or "nothing in particular", words=True),
-            Cell(count(t.turns), str(t.turns)),
+            Cell(count(t.turns), str(t.turns), entries),
             Cell(money(each, settings.CURRENCY, places), f"{each:f}"),
             *(
-                Cell(count(n), str(n))
+                Cell(count(n), str(n), entries)
                 for n in (t.input_tokens, t.cached_tokens, t.output_tokens, t.reasoning_tokens)
             ),
             Cell(team.text, muted=not team.known),

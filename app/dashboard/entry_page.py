@@ -1,15 +1,13 @@
 """The ledger entries behind a number."""
 
-from decimal import Decimal
-
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from app.billing.entry_reads import EntryLine, entries_page, entries_total
 from app.billing.spending import one_moment, spending
-from app.billing.types.spending import Group, SpendScope
-from app.common.formatting import count, figure
+from app.billing.types.spending import Group, SpendScope, SpendSum
+from app.common.formatting import count, decimals_for, figure
 from app.dashboard.naming import GROUPS, Name, names_of, person_level
 from app.dashboard.tables import Cell, Table, table_of
 from app.dashboard.views import PageBase, csv_answer
@@ -52,18 +50,18 @@ class EntriesView(PageBase):
             return csv_answer(table, f"entries-{self.chosen.first}-{self.chosen.last}")
         context |= {
             "table": table,
-            "count": total[0],
-            "price": total[1],
+            "total": total,
+            "decimals": decimals_for(total.price),
             "next": f"?{self.chosen.query()}&after={after}" if after else "",
             "is_first": "after" not in request.GET,
         }
         return render(request, "dashboard/spend_entries.html", context)
 
-    def _total(self, scope: SpendScope) -> tuple[int, Decimal]:
+    def _total(self, scope: SpendScope) -> SpendSum:
         if scope.flag or scope.thread_id:
             return entries_total(scope)
         (total,) = spending(zone=self.zone, scope=scope)
-        return total.entries, total.price
+        return total
 
     def _table(self, lines: list[EntryLine]) -> Table:
         teams = names_of("team", list({line.team_id for line in lines}))

@@ -1,6 +1,6 @@
 """What the spend page reads. Sums come from billing's roll-ups, names from their owners."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -115,31 +115,51 @@ def step_of(chosen: SpendFilter) -> Dimension:
     return "hour" if chosen.days == 1 else "day" if chosen.days <= LONGEST_BY_DAY else "month"
 
 
-def series(chosen: SpendFilter, *, reach: Reach, zone: str) -> list[Series]:
-    """Spend over time by what is grouped by, models where that is time; beyond the sixth colour summed as `other`."""
+def series(chosen: SpendFilter, *, reach: Reach, zone: str, rows: Sequence[TableRow]) -> list[Series]:
+    """Spend over time by what is grouped by, models where that is time; beyond the sixth colour summed as `other`.
+
+    `rows` are those of the table, which tell the dearest, so that no other is read step by step.
+    """
     by: Dimension = "model" if chosen.group_by in TIMES else chosen.group_by
+    scope, step = chosen.scope(zone, reach.team_ids), step_of(chosen)
     if by == "person" and person_level() == GROUPS:
         by = "team"
-    rows = spending(by=(step_of(chosen), by), zone=zone, scope=chosen.scope(zone, reach.team_ids))
-    rows = _told_apart(rows, by, place=1)
-    totals: dict[Group, Decimal] = {}
-    for row in rows:
-        totals[row.groups[1]] = totals.get(row.groups[1], Decimal(0)) + row.price
+    if by == chosen.group_by:
+        totals = {row.group: row.sums.price for row in rows}
+    else:
+        sums = _told_apart(spending(by=(by,), zone=zone, scope=scope), by, place=0)
+        totals = {row.groups[0]: row.price for row in sums}
     dearest = [g for g in sorted(totals, key=lambda g: (-totals[g], str(g))) if totals[g]]
     shown = dearest if len(dearest) <= MOST_SERIES else dearest[: MOST_SERIES - 1]
-    names = names_of(by, shown)
-    colours = _colours(by, shown)
-    slots: dict[Group, dict[date, Amount]] = {}
-    for row in rows:
+    # A group that several owners make up is none that could be asked for.
+    among = None if by == "team" and person_level() == GROUPS else shown
+    steps = _told_apart(spending(by=(step, by), zone=zone, scope=scope, among=among), by, place=1)
+    slots: dict[Group, dict[date, Amount]] = {group: {} for group in shown}
+    for row in steps:
         slot, group = row.groups
-        assert isinstance(slot, date)
-        line = slots.setdefault(group if group in colours else OTHER, {})
-        if row.price:
-            line[slot] = line.get(slot, Amount()) + Amount(row.price, row.estimated_price)
+        if row.price and group in slots:
+            slots[group][_date(slot)] = Amount(row.price, row.estimated_price)
+    names, colours = names_of(by, shown), _colours(by, shown)
     lines = [Series(names[g].text, colours[g], slots[g]) for g in shown]
     if len(dearest) > len(shown):
-        lines.append(Series(OTHER, MOST_SERIES - 1, slots[OTHER]))
+        whole = {_date(row.groups[0]): row for row in spending(by=(step,), zone=zone, scope=scope)}
+        lines.append(Series(OTHER, MOST_SERIES - 1, _rest(whole, lines)))
     return lines
+
+
+def _rest(whole: Mapping[date, SpendSum], lines: Sequence[Series]) -> dict[date, Amount]:
+    """What the lines leave of the whole."""
+    left: dict[date, Amount] = {}
+    for slot, row in whole.items():
+        told = sum((line.by_day.get(slot, Amount()) for line in lines), Amount())
+        if price := row.price - told.price:
+            left[slot] = Amount(price, row.estimated_price - told.estimated)
+    return left
+
+
+def _date(group: Group) -> date:
+    assert isinstance(group, date)
+    return group
 
 
 def _colours(by: Dimension, shown: Sequence[Group]) -> dict[Group, int]:

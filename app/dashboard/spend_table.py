@@ -1,5 +1,6 @@
 """The table of the spend page, as it is shown and as it is a CSV."""
 
+from dataclasses import dataclass
 from decimal import Decimal
 
 from django.urls import reverse
@@ -25,13 +26,50 @@ COLUMNS = (
 )
 
 
-def spend_table(chosen: SpendFilter, rows: list[TableRow], currency: str) -> Table:
-    """One line a group, and their sum; the name narrows the page, the price leads to the entries."""
+A_PAGE = 100
+"""Lines that a page shows; a file has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Which lines of a longer table are shown."""
+
+    first: int
+    last: int
+    count: int
+    number: int
+    """From 1."""
+
+    @property
+    def earlier(self) -> int:
+        """The page before; 0: there is none."""
+        return self.number - 1
+
+    @property
+    def later(self) -> int:
+        """The page after; 0: there is none."""
+        return self.number + 1 if self.last < self.count else 0
+
+
+def pages(count: int, wanted: str) -> Pages:
+    """The page with that number; where there is none, the nearest."""
+    most = max(1, -(-count // A_PAGE))
+    number = min(most, max(1, int(wanted))) if wanted.isdecimal() and len(wanted) < 10 else 1
+    return Pages((number - 1) * A_PAGE + 1, min(count, number * A_PAGE), count, number)
+
+
+def spend_table(
+    chosen: SpendFilter, rows: list[TableRow], currency: str, *, shown: Pages | None = None
+) -> Table:
+    """One line a group, and the sum of all; the name narrows the page, figures lead to the entries.
+
+    A file, which shows no part, has all lines and no links.
+    """
     total = total_of(rows)
     places = decimals_for(total.price)
     lines = []
-    for row in rows:
-        inner = narrowed(chosen, row)
+    for row in rows[shown.first - 1 : shown.last] if shown else rows:
+        inner = narrowed(chosen, row) if shown else None
         deeper = f"?{inner.query(group_by=_next(chosen))}" if inner else ""
         entries = f"{reverse('dashboard:entries')}?{inner.query()}" if inner else ""
         lines.append([_name(row, deeper), *_figures(row.sums, total.price, currency, places, entries)])
@@ -60,20 +98,23 @@ def _name(row: TableRow, href: str) -> Cell:
 def _figures(sums: SpendSum, whole: Decimal, currency: str, places: int, entries: str) -> list[Cell]:
     known_cost = sums.uncosted < sums.entries
     least = "≤ " if sums.uncosted else ""
+    marked = f"{entries}&flag=estimated" if entries else ""
     return [
         Cell(money(sums.price, currency, places), f"{sums.price:f}", entries),
         Cell(share(sums.price, whole)),
-        Cell(f"≈ {share(sums.estimated_price, sums.price)}", f"{sums.estimated_price:f}")
+        Cell(f"≈ {share(sums.estimated_price, sums.price)}", f"{sums.estimated_price:f}", marked)
         if sums.estimated_price
         else Cell("none", "0", muted=True),
-        Cell(money(sums.cost, currency, places), f"{sums.cost:f}")
-        if known_cost
-        else Cell("unknown", muted=True),
-        Cell(least + money(sums.margin, currency, places), f"{sums.margin:f}")
-        if known_cost
-        else Cell("unknown", muted=True),
         *(
-            Cell(count(n), str(n))
+            (
+                Cell(money(sums.cost, currency, places), f"{sums.cost:f}", entries),
+                Cell(least + money(sums.margin, currency, places), f"{sums.margin:f}", entries),
+            )
+            if known_cost
+            else (Cell("unknown", muted=True), Cell("unknown", muted=True))
+        ),
+        *(
+            Cell(count(n), str(n), entries)
             for n in (
                 sums.requests,
                 sums.entries,

@@ -14,7 +14,8 @@ from app.dashboard.chart import chart
 from app.dashboard.filters import GROUP_NAMES, NARROWING, TIMES, presets
 from app.dashboard.naming import NAMED, filter_names, person_level
 from app.dashboard.reach import SpendBase
-from app.dashboard.spend_table import spend_table
+from app.dashboard.selectors import TableRow
+from app.dashboard.spend_table import pages, spend_table
 from app.dashboard.tables import Table
 
 
@@ -81,25 +82,27 @@ class SpendView(PageBase):
         chosen = self.chosen
         with one_moment():
             rows = selectors.table(chosen, reach=self.reach, zone=self.zone)
-            table = spend_table(chosen, rows, settings.CURRENCY)
             is_file = request.GET.get("format") == "csv"
-            context = {} if is_file else self.base() | self._around()
+            shown = None if is_file else pages(len(rows), request.GET.get("page", ""))
+            table = spend_table(chosen, rows, settings.CURRENCY, shown=shown)
+            context = {} if is_file else self.base() | self._around(rows)
         if is_file:
             return csv_answer(table, f"spend-by-{chosen.group_by}-{chosen.first}-{chosen.last}")
         total = selectors.total_of(rows)
         context |= {
             "table": table,
+            "shown": shown,
             "total": total,
             "decimals": decimals_for(total.price),
             "group_name": GROUP_NAMES[chosen.group_by],
         }
         return render(request, "dashboard/spend.html", context)
 
-    def _around(self) -> dict[str, Any]:
+    def _around(self, rows: list[TableRow]) -> dict[str, Any]:
         """What stands above the table."""
         chosen, zone = self.chosen, self.zone
         step = selectors.step_of(chosen)
-        lines = selectors.series(chosen, reach=self.reach, zone=zone)
+        lines = selectors.series(chosen, reach=self.reach, zone=zone, rows=rows)
         return {
             "figures": selectors.figures(reach=self.reach, chosen=chosen, today=self.today, zone=zone),
             "chart": chart(first=chosen.first, last=chosen.last, series=lines, step=step),

@@ -15,10 +15,12 @@ from app.billing import pricing
 from app.billing.models import Budget, LedgerEntry, PriceComponent, PriceVersion
 from app.billing.services import budget_set, reservation_hold, reservation_settle
 from app.billing.types import Attempt, Buckets, Hold, Payer, Rate
+from app.billing.types.spending import Dimension
 from app.catalog.models import Backend, Deployment
 from app.common.clock import now
 from app.common.models import uuid7
 from app.dashboard import selectors
+from app.dashboard.chart import Amount, Series
 from app.dashboard.filters import SpendFilter
 from app.dashboard.reach import Reach
 from tests.factories import team_make, user_make
@@ -175,6 +177,34 @@ def test_estimates_are_marked(staff: Client, user: User, team: Team) -> None:
     assert 'class="hatch"' in page
 
 
+def series_of(chosen: SpendFilter) -> list[Series]:
+    rows = selectors.table(chosen, reach=ALL, zone="UTC")
+    return selectors.series(chosen, reach=ALL, zone="UTC", rows=rows)
+
+
+@pytest.mark.parametrize("group_by", ["team", "person", "collection", "key", "week"])
+def test_beyond_six_the_chart_still_is_the_table(group_by: Dimension, user: User) -> None:
+    """Those told apart and the others together are all; each bar of the others is what is left of it."""
+    model = model_make("large")
+    for number in range(9):
+        owner = user_make()
+        team = team_make(owner=owner, name=f"Team {number}")
+        spent(
+            owner,
+            team,
+            model,
+            input_tokens=(number + 1) * 1000,
+            days_ago=number % 4,
+            estimated=number % 2 == 0,
+        )
+    today = datetime.now(UTC).date()
+    chosen = SpendFilter(today - timedelta(days=6), today, group_by)
+    table = selectors.total_of(selectors.table(chosen, reach=ALL, zone="UTC"))
+    total = sum((line.total for line in series_of(chosen)), Amount())
+    assert (total.price, total.estimated) == (table.price, table.estimated_price)
+    assert len(series_of(chosen)) == (6 if group_by in {"team", "person"} else 1)
+
+
 def test_the_chart_adds_up_to_the_table(user: User, team: Team) -> None:
     for number in range(8):
         spent(
@@ -186,7 +216,7 @@ def test_the_chart_adds_up_to_the_table(user: User, team: Team) -> None:
         )
     today = datetime.now(UTC).date()
     chosen = SpendFilter(today - timedelta(days=6), today)
-    lines = selectors.series(chosen, reach=ALL, zone="UTC")
+    lines = series_of(chosen)
     table = selectors.total_of(selectors.table(chosen, reach=ALL, zone="UTC"))
     assert [line.name for line in lines] == ["model-7", "model-6", "model-5", "model-4", "model-3", "other"]
     assert len({line.colour for line in lines}) == 6
@@ -198,8 +228,8 @@ def test_a_model_keeps_its_colour_from_view_to_view(user: User, team: Team) -> N
     spent(user, team, first, input_tokens=1000, days_ago=5)
     spent(user, team, second, input_tokens=9000)
     today = datetime.now(UTC).date()
-    both = selectors.series(SpendFilter(today - timedelta(days=6), today), reach=ALL, zone="UTC")
-    one = selectors.series(SpendFilter(today, today), reach=ALL, zone="UTC")
+    both = series_of(SpendFilter(today - timedelta(days=6), today))
+    one = series_of(SpendFilter(today, today))
     assert {line.name: line.colour for line in one}.items() <= {
         line.name: line.colour for line in both
     }.items()
