@@ -43,8 +43,13 @@ _making: set[asyncio.Task[None]] = set()
 
 
 def title_cut(question: str) -> str:
-    """How a question begins, on one line."""
-    return " ".join(question.split())[:CUT_CHARS].rstrip()
+    """How a question begins, on one line: whole words, and a sign that there is more."""
+    line = " ".join(question.split())
+    if len(line) <= CUT_CHARS:
+        return line
+    words = line[:CUT_CHARS].rpartition(" ")[0]
+    # A language without spaces, or one long word, is cut where it is.
+    return (words if len(words) > CUT_CHARS // 2 else line[: CUT_CHARS - 1]) + "…"
 
 
 def title_begin(ask: Ask) -> None:

@@ -128,6 +128,7 @@ def test_the_dashboard_shows_the_ledger_as_chart_and_table(seat: Opener, live: L
     person.ask("Say hello.")
     person.answered()
     page = person.page
+    page.get_by_text("Costs", exact=True).click()
     page.get_by_role("link", name="Spend").click()
     expect(page.get_by_role("heading", name="Spend")).to_be_visible()
     before = total(live)

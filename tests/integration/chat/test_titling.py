@@ -86,3 +86,17 @@ def test_where_the_model_fails_the_beginning_of_the_question_stays(
 )
 def test_what_a_model_says_becomes_one_line(text: str, title: str) -> None:
     assert title_clean(text) == title
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("What  does\nit cost?", "What does it cost?"),
+        (f"{'word ' * 11}words{'x' * 40}", ("word " * 11).rstrip() + "…"),
+        ("問" * 70, "問" * 59 + "…"),
+    ],
+)
+def test_without_a_model_the_question_names_the_conversation_in_whole_words(
+    question: str, title: str
+) -> None:
+    assert title_cut(question) == title
