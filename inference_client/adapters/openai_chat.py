@@ -108,12 +108,25 @@ class OpenAIChatParser(SseParser):
             self.upstream_id = text_of(chunk.get("id")) or self.upstream_id
         usage = chunk.get("usage")
         if "timings" in chunk:
-            # llama.cpp, with its last chunk.
-            self.prefill_s = seconds(obj(chunk["timings"]).get("prompt_ms"), per_second=1e3)
+            self._timings(obj(chunk["timings"]))
         if usage:
             self._add_usage(usage)
         elif "x_groq" in chunk:
             self._groq(obj(chunk["x_groq"]))
+
+    def _timings(self, timings: Mapping[str, Any]) -> None:
+        """llama.cpp: with its last chunk, and with each where asked to, so that a reader who leaves is counted."""
+        self.prefill_s = seconds(timings.get("prompt_ms"), per_second=1e3)
+        read, known, written = (timings.get(name) for name in ("prompt_n", "cache_n", "predicted_n"))
+        if type(read) is int and type(known) is int and type(written) is int:
+            self._add_usage(
+                {
+                    "prompt_tokens": read + known,
+                    "completion_tokens": written,
+                    "prompt_tokens_details": {"cached_tokens": known},
+                }
+            )
+            self.usage_is_running = True
 
     def _finish(self, choice: Mapping[str, Any]) -> None:
         self.finish_raw = text_of(choice["finish_reason"]) or self.finish_raw

@@ -22,6 +22,8 @@ ROWS: tuple[Kind, ...] = (
         rerank_path="/rerank",
         health_path="/health",
         metrics_path="/metrics",
+        # What `running_usage` is elsewhere.
+        extra_body={"timings_per_token": True},
         counts=counts.LLAMACPP,
     ),
     Kind(
