@@ -4,6 +4,7 @@
 
 The configuration comes on standard input: {"port", "key", "folder" (model and tokenizer), "name", "threads"}.
 Texts beyond 512 tokens are cut, and the answer says which: field `truncated` and header `x-truncated-inputs`.
+`/metrics` counts calls and tokens since the start, for Prometheus and for whoever checks the ledger.
 """
 
 import asyncio
@@ -53,6 +54,7 @@ class EmbedServer:
         self._key = key.encode()
         self._texts = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tokenizer")
         self.batcher = Batcher(model.run)
+        self._calls = self._tokens = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """One request; also the server's start and end."""
@@ -83,10 +85,12 @@ class EmbedServer:
         self._authenticate(scope)
         if route == ("GET", "/v1/models"):
             return Answer(models_render(self._name, dimension=DIMENSION, max_tokens=MAX_TOKENS))
+        if route == ("GET", "/metrics"):
+            return self._metrics()
         if route == ("POST", "/v1/embeddings"):
             call = call_parse(await _read(scope, receive), model=self._name, dimension=DIMENSION)
             return await self._until_gone(self._embed(call), receive)
-        raise WireError(404, "not_found", "Known paths are /v1/embeddings, /v1/models and /health.")
+        raise WireError(404, "not_found", "Known paths are /v1/embeddings, /v1/models, /metrics and /health.")
 
     def _authenticate(self, scope: Message) -> None:
         given = dict(scope["headers"]).get(b"authorization", b"")
@@ -112,10 +116,22 @@ class EmbedServer:
             ) from exc
         truncated = [number for number, item in enumerate(items) if item.truncated]
         tokens = sum(len(item.ids) for item in items)
+        self._calls, self._tokens = self._calls + 1, self._tokens + tokens
         body = answer_render(call, vectors, model=self._name, tokens=tokens, truncated=truncated)
         return Answer(
             body, headers={"x-truncated-inputs": ",".join(map(str, truncated))} if truncated else {}
         )
+
+    def _metrics(self) -> Answer:
+        """What was answered; a caller that left before its answer is not in it."""
+        lines = (
+            "# TYPE embedding_requests_total counter",
+            f"embedding_requests_total {self._calls}",
+            "# TYPE embedding_prompt_tokens_total counter",
+            f"embedding_prompt_tokens_total {self._tokens}",
+            "",
+        )
+        return Answer("\n".join(lines).encode(), headers={"content-type": "text/plain; version=0.0.4"})
 
     @staticmethod
     async def _until_gone(work: Awaitable[Answer], receive: Receive) -> Answer:

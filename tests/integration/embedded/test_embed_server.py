@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -99,6 +100,18 @@ def test_health_needs_no_key_and_models_names_the_window(embedder: Server) -> No
     assert embedder.ask("GET", "/health", key="").status == 200
     (row,) = embedder.ask("GET", "/v1/models").json["data"]
     assert (row["id"], row["dimension"], row["max_model_len"]) == (settings.EMBEDDING_MODEL, 384, 512)
+
+
+def test_its_counters_grow_by_what_the_usage_said(embedder: Server, embed: Embed) -> None:
+    def counted() -> int:
+        page = embedder.ask("GET", "/metrics").body.decode()
+        found = re.search(r"^embedding_prompt_tokens_total (\d+)$", page, re.MULTILINE)
+        assert found is not None
+        return int(found[1])
+
+    before = counted()
+    reply = embed(["one text", "and another one"])
+    assert counted() - before == reply.json["usage"]["prompt_tokens"] > 0
 
 
 def test_an_oversized_body_is_refused_before_it_is_sent(embedder: Server) -> None:
