@@ -133,3 +133,15 @@ def call_times(
             | {name: tuple(pair) if pair else None for name, pair in zip(names, pairs, strict=True)}
             for at, calls, *pairs in cursor.fetchall()
         ]
+
+
+def lengths_recent(deployment_id: UUID, limit: int) -> list[tuple[int, int]]:
+    """(input, output) tokens of the last finished chat calls that the server counted, the newest first."""
+    rows = UsageAttempt.objects.filter(
+        deployment_id=deployment_id,
+        kind="chat",
+        outcome="completed",
+        source="server_final",
+        output_tokens__gt=0,
+    )
+    return list(rows.order_by("-created_at").values_list("input_tokens", "output_tokens")[:limit])

@@ -78,6 +78,11 @@ def page_of(row: Backend) -> Page:
     return Page(backend_id=row.id, urls=tuple(urls))
 
 
+async def load_read(page: Page) -> dict[str, float] | str:
+    """A server's figures of this moment, or the sentence that says why there are none."""
+    return await _read(page) if page.urls else "Servers of this kind have no page of figures."
+
+
 def loads_latest() -> dict[UUID, Load]:
     """The newest sample of each server."""
     rows = LoadSample.objects.order_by("backend_id", "-taken_at").distinct("backend_id")

@@ -8,10 +8,9 @@ from django.conf import settings
 
 from app.billing.attempts import first_token_times
 from app.billing.errors import BudgetMissing, PriceMissing
+from app.billing.estimating import call_price
 from app.billing.pausing import spending_refused
-from app.billing.pricing import dearest as dearest_tiers
-from app.billing.pricing import for_display, hold_amount
-from app.billing.selectors import limits_remaining, price_current
+from app.billing.selectors import limits_remaining
 from app.billing.types import OUTPUT_FLOOR, LimitState
 from app.chat.planning import payer_of, plan_of
 from app.chat.precount import Estimate
@@ -110,12 +109,7 @@ def _dearest(ask: Ask, input_tokens: int, output_tokens: int) -> Decimal | None:
 
 
 def _amount(price_key: str, team_id: UUID | None, input_tokens: int, output_tokens: int) -> Decimal | None:
-    price = price_current(price_key, team_id=team_id)
-    if price is None:
-        return None
-    tiers = dearest_tiers(price.rates, price.tier_mode)
-    amount = hold_amount(tiers, input_tokens=input_tokens, output_tokens=output_tokens)
-    return None if amount is None else for_display(amount)
+    return call_price(price_key, team_id=team_id, input_tokens=input_tokens, output_tokens=output_tokens)
 
 
 def _verdict(

@@ -23,6 +23,7 @@ from app.chat.types import Ask, Options
 from app.common.db import run_db
 from app.common.models import uuid7
 from app.ops.answer_sets import Case, Judged, Sent, judge
+from app.ops.load_curve import spread
 from retrieval.citations import citations
 
 KIND: CallKind = "evaluation"
@@ -195,16 +196,9 @@ def figures_of(model: str, answers: Sequence[Answered]) -> dict[str, Any]:
         "price": _sum([one.price for one in mine]),
         "cost": _sum([one.cost for one in mine]),
         "estimated": sum(one.estimated for one in mine),
-        "ttft_ms": _spread([one.ttft_ms for one in mine]),
-        "total_ms": _spread([one.total_ms for one in mine]),
+        "ttft_ms": spread([one.ttft_ms for one in mine]),
+        "total_ms": spread([one.total_ms for one in mine]),
     }
-
-
-def _spread(values: Sequence[float | None]) -> dict[str, float] | None:
-    known = sorted(value for value in values if value is not None)
-    if not known:
-        return None
-    return {f"p{share}": round(known[-(-len(known) * share // 100) - 1], 1) for share in (50, 95)}
 
 
 def answer_shown(one: Answered, *, words: bool) -> dict[str, Any]:

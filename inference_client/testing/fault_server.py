@@ -15,6 +15,7 @@ import socket
 import struct
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, cast
@@ -77,10 +78,16 @@ class Seen:
 class FaultServer:
     """Plays its scripts in order, one per request; the last one stays."""
 
-    def __init__(self, *scripts: Script, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, *scripts: Script, host: str = "127.0.0.1", port: int = 0, slots: int | None = None
+    ) -> None:
+        """Of more than `slots` requests the others wait their turn, as on a real server; None: nobody waits."""
         self._scripts = list(scripts) or [Script()]
         self._host, self._port = host, port
         self._server: asyncio.Server | None = None
+        self.room: asyncio.Semaphore | nullcontext[None] = (
+            asyncio.Semaphore(slots) if slots else nullcontext()
+        )
         self.seen: list[Seen] = []
         self.connections: set[_Connection] = set()
 
@@ -155,7 +162,7 @@ class _Connection(asyncio.Protocol):
         self._count += 1
         self._server.seen.append(seen)
         self._current = seen
-        self._task = self._loop.create_task(self._answer(seen, self._server.next_script()))
+        self._task = self._loop.create_task(self._in_turn(seen, self._server.next_script()))
 
     def drop(self, *, reset: bool) -> None:
         """Close the connection, politely or not."""
@@ -167,6 +174,10 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
         else:
             self._transport.close()
+
+    async def _in_turn(self, seen: Seen, script: Script) -> None:
+        async with self._server.room:
+            await self._answer(seen, script)
 
     async def _answer(self, seen: Seen, script: Script) -> None:
         await asyncio.sleep(script.wait_s)

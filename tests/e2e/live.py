@@ -144,8 +144,8 @@ class Live:
             return False
         return answer.status_code == 200
 
-    def another_web(self) -> str:
-        """One more web process of this installation; its address."""
+    def another_web(self, **settings: str) -> str:
+        """One more web process of this installation, with these settings; its address."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -162,7 +162,9 @@ class Live:
                 "warning",
             ],
             cwd=REPOSITORY,
-            env={**env, "TESSERA_DATA": str(self.data), "DRAIN_SECONDS": "120", "QUEUE_WAIT_SECONDS": "120"},
+            env=env
+            | {"TESSERA_DATA": str(self.data), "DRAIN_SECONDS": "120", "QUEUE_WAIT_SECONDS": "120"}
+            | settings,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
