@@ -11,8 +11,8 @@ from app.chat.precount import Estimate
 from app.chat.types import Ask, ClosedTurn, Ending, Failure
 from app.common.errors import AppError
 from app.common.money import money
+from app.gate.admission import Admission
 from app.gate.attempts import INPUT_SHORT
-from app.gate.services import Admission
 from inference_client.errors import ContextTooLong, InferenceError, InvalidRequest, Throttled, Unsupported
 from inference_client.types import ToolCallDelta
 from retrieval.attribution import matches

@@ -31,10 +31,11 @@ from app.common.aio import finished
 from app.common.db import run_db
 from app.common.errors import AppError
 from app.common.logs import arrived_var, request_id_var
+from app.gate.admission import Admission
 from app.gate.health import ServerResting
 from app.gate.rates import Stand
 from app.gate.routing import fallback_notice
-from app.gate.services import Admission, reserve
+from app.gate.services import reserve
 from app.gate.types import CallPlan
 from inference_client.errors import InferenceError
 from inference_client.types import Event, Message, ReasoningDelta, TextDelta, ToolCallDelta

@@ -11,9 +11,10 @@ from app.catalog.selectors import Target, targets
 from app.common.errors import AppError
 from app.common.models import uuid7
 from app.embedded.checks import Check, failed, passed
+from app.gate.admission import Admission
 from app.gate.clients import lone_client
 from app.gate.embedding import embed
-from app.gate.services import Admission, reserve
+from app.gate.services import reserve
 from app.gate.types import CallPlan
 from inference_client.errors import InferenceError
 from inference_client.probe import probe

@@ -12,9 +12,10 @@ from app.common.aio import patiently
 from app.common.db import run_db
 from app.common.errors import PartFailed
 from app.common.models import uuid7
+from app.gate.admission import Admission, embed_with
 from app.gate.clients import lone_client
 from app.gate.rates import Stand
-from app.gate.services import Admission, embed_with, reserve
+from app.gate.services import reserve
 from app.gate.types import CallPlan
 from inference_client.fair_queue import Lane
 from inference_client.types import Embeddings

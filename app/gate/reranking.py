@@ -14,10 +14,11 @@ from app.common.db import run_db
 from app.common.errors import AppError, PartFailed
 from app.common.models import uuid7
 from app.gate import health
+from app.gate.admission import Admission, admitted
 from app.gate.attempts import embedding_attempt, embedding_cut, embedding_failed
 from app.gate.clients import client, lone_client, server_of
 from app.gate.embedding import input_tokens, payer_of
-from app.gate.services import Admission, admitted, reserve
+from app.gate.services import reserve
 from app.gate.types import CallPlan
 from inference_client.errors import InferenceError
 from inference_client.types import Ranked, RerankRequest

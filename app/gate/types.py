@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.billing.types import CallKind, Payer
+from app.billing.types import CallKind, Hold, Payer
 from app.catalog.selectors import Target
 
 
@@ -37,3 +37,25 @@ class CallPlan:
     request_id: str = ""
     level: str = "private"
     """Privacy level of the whole turn: further calls under it go only where that may be seen."""
+
+    @property
+    def hold(self) -> Hold:
+        """The plan as billing knows it: no model, no server, only price keys and counts."""
+        first, *others = dict.fromkeys(target.price_key for target in self.targets)
+        return Hold(
+            reservation_id=self.reservation_id,
+            payer=self.payer,
+            kind=self.kind,
+            price_key=first,
+            fallback_price_keys=tuple(others),
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            min_output_tokens=self.min_output_tokens,
+            deployment_id=self.targets[0].deployment_id,
+            extra=((self.embedding.price_key, self.query_tokens),) if self.embedding else (),
+            ttl_seconds=self.ttl_seconds,
+            turn_id=self.turn_id,
+            thread_id=self.thread_id,
+            collections=self.collections,
+            request_id=self.request_id,
+        )

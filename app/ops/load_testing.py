@@ -23,8 +23,9 @@ from app.catalog.telemetry import Page, load_read, page_of
 from app.catalog.tokenizers import tokenizer
 from app.common.errors import AppError, NotFound
 from app.common.models import uuid7
+from app.gate.admission import Admission
 from app.gate.counting import prompt_sent
-from app.gate.services import Admission, reserve
+from app.gate.services import reserve
 from app.gate.types import CallPlan
 from app.ops.load_curve import BUILT_IN, Call, Level, fitted, knee_of, level_of
 from inference_client.errors import InferenceError

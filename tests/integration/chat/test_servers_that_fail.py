@@ -19,11 +19,12 @@ from app.common.errors import AppError, PartFailed
 from app.common.models import uuid7
 from app.common.redis_door import redis_close
 from app.gate import health, retrying
+from app.gate.admission import Admission
 from app.gate.clients import client_close
 from app.gate.embedding import embed, embed_plain, embedding_target
 from app.gate.health import ServerResting
 from app.gate.limiter import outstanding
-from app.gate.services import Admission, reserve
+from app.gate.services import reserve
 from app.gate.types import CallPlan
 from inference_client.breaker import Breaker, BreakerLimits
 from inference_client.errors import InferenceError, Unreachable, UpstreamMoneyExhausted

@@ -20,7 +20,8 @@ from app.common.db import run_db
 from app.common.models import uuid7
 from app.common.redis_door import redis_close
 from app.gate import rates
-from app.gate.services import Admission, reservation_open, reserve
+from app.gate.admission import Admission
+from app.gate.services import reservation_open, reserve
 from app.gate.types import CallPlan
 from tests.integration.billing.conftest import PRICE
 from tests.unit.chat.test_planning import TARGET
