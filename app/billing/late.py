@@ -78,8 +78,17 @@ _REFUSALS = {"missing": EntryMissing, "reversed": EntryReplaced, "conflict": Adj
 
 
 def provisioned_book(*, at: datetime | None = None) -> int:
-    """Book every full hour of our own servers that has ended, once; hours missed meanwhile too. Returns how many."""
+    """Book every full hour of our own servers that has ended, once; hours missed meanwhile too. Returns how many.
+
+    Of hours that ended long enough ago it is also summed up how long the servers worked.
+    """
+    until = at or now()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT billing_provision(%s, %s)", [settings.CURRENCY, at or now()])
+        cursor.execute("SELECT billing_provision(%s, %s)", [settings.CURRENCY, until])
         count: int = cursor.fetchone()[0]
+        cursor.execute("SELECT billing_busy_sum(%s, %s)", [until, _HOURS])
     return count
+
+
+_HOURS = 10_000
+"""Hours summed up by one call: more than a year of one server."""

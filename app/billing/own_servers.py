@@ -32,41 +32,44 @@ class Recovery:
     """Effective price: what a million tokens cost us there, for display; None: there were none."""
 
 
-def recovery_of(*, deployment_id: UUID, from_: datetime, to: datetime) -> Recovery:
-    """Sums over entries with `from_` ≤ effective_at < `to`. Calls that overlap count once for the idle share."""
+def idle_share(*, deployment_id: UUID, from_: datetime, to: datetime) -> Decimal | None:
+    """The part of the booked hours in which no call ran there, 0 to 1; None: nothing is booked."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            WITH e AS (
-              SELECT * FROM billing_ledgerentry
-              WHERE deployment_id = %(deployment)s AND effective_at >= %(from)s AND effective_at < %(to)s
-            ), booked AS (
-              SELECT count(*) AS hours, coalesce(sum(cost), 0) AS cost,
-                range_agg(tstzrange(effective_at, effective_at + interval '1 hour')) AS times
-              FROM e WHERE call_kind = 'provisioned'
-            ), calls AS (
-              SELECT coalesce(sum(price), 0) AS price, coalesce(sum(input_tokens + output_tokens), 0) AS tokens
-              FROM e WHERE call_kind <> 'provisioned'
-            ), busy AS (
-              SELECT range_agg(tstzrange(a.created_at - a.total_ms * interval '1 millisecond', a.created_at)) AS times
-              FROM billing_usageattempt a
-              WHERE a.deployment_id = %(deployment)s AND a.created_at >= %(from)s AND a.total_ms > 0
-                AND a.created_at - a.total_ms * interval '1 millisecond' < %(to)s
-            )
-            SELECT booked.hours, booked.cost, calls.price, calls.tokens, coalesce((
-              SELECT sum(extract(epoch FROM upper(r) - lower(r))) FROM unnest(booked.times * busy.times) r), 0)
-            FROM booked, calls, busy
+            SELECT count(*), sum(coalesce(h.seconds, billing_busy_seconds(e.deployment_id, e.effective_at)))
+            FROM billing_ledgerentry e
+            LEFT JOIN billing_busyhour h ON h.deployment_id = e.deployment_id AND h.at = e.effective_at
+            WHERE e.deployment_id = %s AND e.call_kind = 'provisioned' AND e.effective_at >= %s AND e.effective_at < %s
             """,
-            {"deployment": deployment_id, "from": from_, "to": to},
+            [deployment_id, from_, to],
         )
-        hours, cost, price, tokens, busy = cursor.fetchone()
+        hours, busy = cursor.fetchone()
+    return 1 - busy / (hours * 3600) if hours else None
+
+
+def recovery_of(*, deployment_id: UUID, from_: datetime, to: datetime) -> Recovery:
+    """Sums over entries with `from_` ≤ effective_at < `to`."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT count(*) FILTER (WHERE call_kind = 'provisioned'),
+              coalesce(sum(cost) FILTER (WHERE call_kind = 'provisioned'), 0),
+              coalesce(sum(price) FILTER (WHERE call_kind <> 'provisioned'), 0),
+              coalesce(sum(input_tokens + output_tokens) FILTER (WHERE call_kind <> 'provisioned'), 0)
+            FROM billing_ledgerentry
+            WHERE deployment_id = %s AND effective_at >= %s AND effective_at < %s
+            """,
+            [deployment_id, from_, to],
+        )
+        hours, cost, price, tokens = cursor.fetchone()
     return Recovery(
         deployment_id=deployment_id,
         hours=hours,
         provisioned=cost,
         recovered=price,
         tokens=int(tokens),
-        idle_share=1 - busy / (hours * 3600) if hours else None,
+        idle_share=idle_share(deployment_id=deployment_id, from_=from_, to=to),
         per_million=for_display(cost * 1_000_000 / tokens) if tokens else None,
     )
 

@@ -76,3 +76,7 @@ def _check(grain: str) -> str:
 
 
 ROLLUP_CHECKS = {f"roll-up by {grain} = sum of its entries": _check(grain) for grain in _KEPT}
+ROLLUP_CHECKS["hours of own servers = time of their calls"] = """
+    SELECT concat('hour ', at, ' of deployment ', deployment_id), seconds, rebuilt
+    FROM billing_busyhour CROSS JOIN LATERAL (SELECT round(billing_busy_seconds(deployment_id, at), 3) AS rebuilt) x
+    WHERE seconds <> rebuilt"""

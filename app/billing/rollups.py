@@ -3,6 +3,8 @@
 from django.conf import settings
 from django.db import connection
 
+from app.billing.models import BusyHour
+
 BATCH = 20_000
 """Entries a statement adds up: enough to share rows between entries, few enough to end within a second or two."""
 
@@ -19,7 +21,11 @@ def rollups_fold(*, batch: int = BATCH, batches: int = 100) -> int:
 
 
 def rollups_rebuild() -> int:
-    """Make every roll-up anew from the entries. Returns how many entries are in them."""
+    """Make every roll-up anew from the entries. Returns how many entries are in them.
+
+    Hours of own servers are only forgotten: readers add up what is missing, and the next booking writes it down.
+    """
+    BusyHour.objects.all().delete()
     return _fold(None)
 
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from app.billing.own_servers import recovery_of
+from app.billing.own_servers import idle_share
 from app.billing.spending import one_moment, spending
 from app.billing.spending_reads import Burning, budgets_burning, drift_by_deployment
 from app.billing.types.spending import SpendSum
@@ -21,9 +21,6 @@ from app.dashboard.filters import SpendFilter, day_start
 from app.dashboard.naming import names_of, person_level
 from app.dashboard.tables import Cell, Table, table_of
 from app.dashboard.views import PageBase, csv_answer
-
-LONGEST_IDLE = 31
-"""Days over which overlapping calls are laid out to see when a server did nothing."""
 
 
 class StaffPage(PageBase):
@@ -46,8 +43,7 @@ class OwnServersView(StaffPage):
             context = self.base()
         if request.GET.get("format") == "csv":
             return csv_answer(table, f"own-servers-{self.chosen.first}-{self.chosen.last}")
-        idle_days = min(self.chosen.days, LONGEST_IDLE)
-        return render(request, "dashboard/spend_own.html", context | {"table": table, "idle_days": idle_days})
+        return render(request, "dashboard/spend_own.html", context | {"table": table})
 
     def _table(self) -> Table:
         scope = self.chosen.scope(self.zone, None)
@@ -73,9 +69,8 @@ class OwnServersView(StaffPage):
     def _row(self, deployment: Any, name: str, hours: SpendSum, calls: SpendSum) -> list[Cell]:
         currency = settings.CURRENCY
         tokens = calls.input_tokens + calls.output_tokens
-        end = self.chosen.bounds(self.zone)[1]
-        begin = max(self.chosen.bounds(self.zone)[0], end - timedelta(days=LONGEST_IDLE))
-        idle = recovery_of(deployment_id=deployment, from_=begin, to=end).idle_share
+        begin, end = self.chosen.bounds(self.zone)
+        idle = idle_share(deployment_id=deployment, from_=begin, to=end)
         each = hours.cost * 1_000_000 / tokens if tokens else None
         entries = f"{reverse('dashboard:entries')}?{self.chosen.query(deployment=deployment)}"
         provisioned = f"{entries}&kind=provisioned"

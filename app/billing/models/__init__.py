@@ -9,13 +9,14 @@ from app.billing.models.outbox import Delivery, Webhook
 from app.billing.models.prices import PriceComponent, PriceVersion
 from app.billing.models.rates import ExchangeRate, TeamRate
 from app.billing.models.reservations import LineState, Reservation, ReservationLine, UsageAttempt
-from app.billing.models.rollups import Grain, Rollup, RollupPending, RollupZone
+from app.billing.models.rollups import BusyHour, Grain, Rollup, RollupPending, RollupZone
 from app.billing.models.statements import Statement, StatementEntry, StatementLine
 
 __all__ = [
     "Budget",
     "BudgetAlert",
     "BudgetWindow",
+    "BusyHour",
     "CreditMovement",
     "Delivery",
     "ExchangeRate",

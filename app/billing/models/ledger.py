@@ -82,6 +82,11 @@ class LedgerEntry(models.Model):
                 name="billing_entry_thread",
             ),
             models.Index(
+                fields=["deployment_id", "effective_at"],
+                condition=Q(call_kind="provisioned"),
+                name="billing_entry_hours",
+            ),
+            models.Index(
                 fields=["effective_at"],
                 condition=Q(estimated=True) | Q(price_missing=True) | Q(overshoot=True) | Q(late=True),
                 name="billing_entry_marked",

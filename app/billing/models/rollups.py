@@ -90,3 +90,18 @@ class RollupZone(models.Model):
 
     def __str__(self) -> str:
         return self.zone
+
+
+class BusyHour(models.Model):
+    """How long an own server worked in one booked hour, which no later call changes: what idle shares are read from."""
+
+    id = models.BigAutoField(primary_key=True)
+    deployment_id = models.UUIDField()
+    at = models.DateTimeField()
+    seconds = models.DecimalField(max_digits=7, decimal_places=3)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["deployment_id", "at"], name="billing_busyhour_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.deployment_id} {self.at} {self.seconds}"

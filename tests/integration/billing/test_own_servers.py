@@ -8,10 +8,12 @@ import pytest
 
 from app.billing import pricing
 from app.billing.late import provisioned_book
-from app.billing.models import PriceVersion
-from app.billing.own_servers import Recovery, recovery_of
+from app.billing.models import BusyHour, PriceVersion
+from app.billing.own_servers import Recovery, idle_share, recovery_of
 from app.billing.rates import provisioned_set
+from app.billing.rollups import rollups_rebuild
 from app.billing.services import reservation_hold, reservation_settle
+from app.billing.verification import ledger_verify
 from app.common.clock import now
 from app.common.models import uuid7
 from tests.integration.billing.conftest import MakeHold, used
@@ -66,6 +68,35 @@ def test_what_is_recovered_and_how_long_it_was_idle(deployment: UUID, hold: Make
     assert found.per_million == D(1000)
     busy = (1 - found.idle_share) * 3600
     assert D("0.002") <= busy <= D("0.004")
+
+
+def test_hours_that_are_over_are_summed_once(deployment: UUID, hold: MakeHold, roomy: UUID) -> None:
+    start = this_hour(deployment)
+    item = hold(deployment_id=deployment)
+    reservation_hold(hold=item)
+    reservation_settle(reservation_id=item.reservation_id, attempts=[used(total_ms=700)])
+    span = {
+        "deployment_id": deployment,
+        "from_": start - timedelta(days=400),
+        "to": start + timedelta(hours=1),
+    }
+    before = idle_share(**span)
+    assert before is not None
+    assert before < 1
+    assert not BusyHour.objects.exists()
+    assert provisioned_book(at=start + timedelta(hours=5)) == 4
+    assert BusyHour.objects.filter(deployment_id=deployment).count() == 2
+    assert idle_share(**span) == pytest.approx(before, abs=D("0.000001"))
+    assert idle_share(**span | {"to": start + timedelta(hours=9)}) == pytest.approx(
+        1 - (1 - before) / 5, abs=D("0.000001")
+    )
+    check = "hours of own servers = time of their calls"
+    assert check not in {d.check for d in ledger_verify().differences}
+    BusyHour.objects.update(seconds=1000)
+    assert idle_share(**span) == pytest.approx(1 - D(1000) / 3600)
+    assert check in {d.check for d in ledger_verify().differences}
+    rollups_rebuild()
+    assert idle_share(**span) == before
 
 
 @pytest.mark.parametrize(
