@@ -1,6 +1,7 @@
 """How long each view of the loaded year takes, and how many rows it touches."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,7 +41,8 @@ def measure(*, rows: int, runs: int) -> None:
         print(json.dumps({"rows_of": dict(cursor.fetchall())}), flush=True)
     client = Client(SERVER_NAME="localhost")
     client.force_login(User.objects.filter(is_staff=True).earliest("id"))
-    print("| view | p50 ms | p95 ms | SQL ms | rows touched |\n|---|---|---|---|---|")
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print("| view | p50 ms | p95 ms | CPU ms | SQL ms | rows touched |\n|---|---|---|---|---|---|")
     for name, path in _views(*owners).items():
         _timed(client, name, path, runs)
 
@@ -50,15 +52,19 @@ def _timed(client: Client, name: str, path: str, runs: int) -> None:
     with connection.execute_wrapper(queries):
         answer = client.get(path)
     assert answer.status_code == 200, (path, answer.status_code)
-    times = []
+    times, used = [], []
     for _ in range(runs):
-        start = time.perf_counter()
+        start, before = time.perf_counter(), time.process_time()
         client.get(path)
         times.append((time.perf_counter() - start) * 1e3)
+        used.append((time.process_time() - before) * 1e3)
     times.sort()
     p95 = times[min(len(times) - 1, round(len(times) * 0.95))]
     sql, touched = queries.explained()
-    print(f"| {name} | {median(times):.0f} | {p95:.0f} | {sql:.0f} | {touched:,} |", flush=True)
+    print(
+        f"| {name} | {median(times):.0f} | {p95:.0f} | {median(used):.0f} | {sql:.0f} | {touched:,} |",
+        flush=True,
+    )
 
 
 class _Queries:
