@@ -92,18 +92,18 @@ def estimate_tokens(text: str) -> int:
 
     Long words count per five characters, digits and East Asian characters nearly one by one.
     """
-    return sum(map(_TOKENS.__getitem__, _PIECES.findall(text)))
+    return sum(map(_TOKENS.__getitem__, text.split()))
 
 
 class _Tokens(dict[str, int]):
-    """Of a word, a number or a mark; short ones are remembered, some megabytes of them."""
+    """Of what stands between blanks; what is short is remembered, some megabytes of it."""
 
-    def __missing__(self, piece: str) -> int:
-        tokens = _tokens(piece)
-        if len(piece) <= _SHORT:
+    def __missing__(self, word: str) -> int:
+        tokens = sum(map(_tokens, _PIECES.findall(word)))
+        if len(word) <= _SHORT:
             if len(self) >= _REMEMBERED:
                 self.clear()
-            self[piece] = tokens
+            self[word] = tokens
         return tokens
 
 
