@@ -27,6 +27,8 @@ class Decoded:
     encoding: str
     guessed: bool
     """Nothing in the file says so: another reading of the bytes is possible."""
+    strays: int = 0
+    """Bytes that are none of this encoding, as in a log that two programs wrote; read as Windows-1252."""
 
 
 def decode(data: bytes, *, declared: bool = False) -> Decoded:
@@ -39,7 +41,7 @@ def decode(data: bytes, *, declared: bool = False) -> Decoded:
             return found
     if declared and (found := _declared(data)) is not None:
         return found
-    return _guess(data)
+    return _nearly_utf8(data) or _guess(data)
 
 
 def _by_bom(data: bytes) -> Decoded | None:
@@ -61,6 +63,33 @@ def _escaped(data: bytes) -> Decoded | None:
 def _utf8(data: bytes) -> Decoded | None:
     found = _strict(data, "utf-8")
     return replace(found, guessed=False) if found is not None else None
+
+
+def _nearly_utf8(data: bytes) -> Decoded | None:
+    """UTF-8 but for a few bytes: one that is broken does not make another encoding of a whole file."""
+    text = data.decode("utf-8", errors=_STRAY)
+    strays = sum(char >= _FIRST_STRAY for char in text)
+    sound = len(text) - sum(char < "\x80" for char in text) - strays
+    if sound < _LEAST_SOUND or strays * 2 > sound:
+        return None
+    return Decoded(text.translate(_STRAYS), "utf-8", guessed=True, strays=strays)
+
+
+def _stray(error: UnicodeError) -> tuple[str, int]:
+    """Each byte that is no UTF-8 in a place of its own, so that it can be counted."""
+    assert isinstance(error, UnicodeDecodeError)
+    found = error.object[error.start : error.end]
+    return "".join(chr(ord(_FIRST_STRAY) + byte) for byte in found), error.end
+
+
+_STRAY = "tessera.stray"
+_FIRST_STRAY = "\U0010ff00"
+"""Where bytes stand meanwhile: for private use, at the very end of Unicode."""
+_STRAYS = {
+    ord(_FIRST_STRAY) + byte: bytes([byte]).decode("cp1252", errors="replace") for byte in range(128, 256)
+}
+_LEAST_SOUND = 4
+codecs.register_error(_STRAY, _stray)
 
 
 def looks_binary(data: bytes) -> bool:

@@ -21,7 +21,11 @@ _HAN_TRADITIONAL = (
     "外將兩高間由問很最重並物手應戰向頭文體政美相見被利什二等產或新己制身果加西月話合回特代內信表化老給世位次度門任常先海通教原東提立"
     "及比員解水名真論處走義各入幾口認條平系氣題活更別打女變四總何電數安少報才結反受目太量再建務做接必場件計管期市直資命金指統區保至社"
 )
-_HANGUL = "이다의는을에가고하를한로은지도으사아서자기시리나그어인대해수라정스보일전있과부여것제만장구들조원우"
+_HANGUL = (
+    "이다의는을에가고하를한로은지도으사아서자기시리나그어인대해수라정스보일전있과부여것제만장구들조원우"
+    "주상성오동비면습니었게문국공생학관년적교연모까유선안거무신계용경오내세간회치진미소화방실발업행중영된됩위음"
+    "마때민분산등력물건체임약였며입결권금개현단남북재당호설강반본양말불법트드터르더"
+)
 _PUNCTUATION = "–—‘’“”„…«»€°§·•、。，「」（）？！：；《》"
 
 
@@ -100,7 +104,8 @@ def _worth(char: str, before: str, common: Mapping[str, float]) -> float:
         return 1.0 if char < "\uff00" and not common else -0.5
     if kind == "other":
         return 0.6 if char in _PUNCTUATION or char in common else -1.0
-    worth = common.get(char, 0.6 * common.get(char.lower(), 0.6 if kind == "han" else 0.2))
+    rare = 0.6 if kind == "han" else 0.5 if kind == "hangul" else 0.2
+    worth = common.get(char, 0.6 * common.get(char.lower(), rare))
     return worth - (_clash(kind, char, before) if before.isalpha() and kind != "han" else 0.0)
 
 

@@ -34,6 +34,8 @@ _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGN
 _MAX_DEPTH = 200
 """Deeper nesting is flattened into its text; no page made by people goes so deep."""
 _MAX_SPAN = 1000
+_LONGEST_CELL = 300
+"""Characters; a cell with headings or tables in it that says more is a part of the page, not of a table."""
 
 
 def read_html(source: Source) -> Reading:
@@ -87,6 +89,8 @@ class _Walk:
             return
         elif tag == "br":
             self._inline.append("\n")
+        elif tag == "img":
+            self._inline.append(f" {node.attributes.get('alt') or ''} ")
         elif self._depth >= _MAX_DEPTH:
             self._inline.append(" " + _flat(node) + " ")
         else:
@@ -176,9 +180,35 @@ def _item(item: LexborNode, depth: int) -> tuple[str, list[str]]:
 
 def _is_data(table: LexborNode) -> bool:
     """A table of data, not one that only places other blocks on the screen."""
-    if table.css_first("table table, h1, h2, h3, pre") is not None:
+    rows = [_cells(row) for row in _rows(table)]
+    if not any(len(row) > 1 for row in rows):
         return False
-    return any(len(row.css("td, th")) > 1 for row in table.css("tr"))
+    if not any(_holds_blocks(cell) for row in rows for cell in row):
+        return True
+    # Small blocks in the cells of a grid are data all the same: a heading in a form, a table of two in a cell.
+    texts = [len(_flat(cell)) for row in rows for cell in row]
+    inner = sum(len(_flat(part)) for row in rows for cell in row for part in cell.css("table"))
+    grid = sum(len(row) > 1 for row in rows) > 1
+    return grid and max(texts) <= _LONGEST_CELL and 2 * inner < sum(texts)
+
+
+def _holds_blocks(cell: LexborNode) -> bool:
+    return any(item.tag in {"table", "h1", "h2", "h3", "pre"} for item in cell.traverse())
+
+
+def _rows(table: LexborNode) -> list[LexborNode]:
+    """Its own rows, not those of tables inside its cells."""
+    found: list[LexborNode] = []
+    for child in _elements(table):
+        if child.tag == "tr":
+            found.append(child)
+        elif child.tag in {"thead", "tbody", "tfoot"}:
+            found.extend(row for row in _elements(child) if row.tag == "tr")
+    return found
+
+
+def _cells(row: LexborNode) -> list[LexborNode]:
+    return [cell for cell in _elements(row) if cell.tag in {"td", "th"}]
 
 
 def _grid(table: LexborNode) -> list[list[str]]:
@@ -188,10 +218,9 @@ def _grid(table: LexborNode) -> list[list[str]]:
     caption = table.css_first("caption")
     if caption is not None and (text := _flat(caption)):
         rows.append([text])
-    for tr in table.css("tr"):
+    for tr in _rows(table):
         row: list[str] = []
-        cells = [cell for cell in _elements(tr) if cell.tag in {"td", "th"}]
-        for cell in cells:
+        for cell in _cells(tr):
             _carry(row, carried)
             text = _flat(cell)
             for _ in range(_span(cell, "colspan")):
@@ -233,7 +262,7 @@ def _claims(clues: Clues) -> int:
     if _START.match(clues.text):
         return SURE
     named = clues.suffix in {".html", ".htm", ".xhtml"}
-    return LIKELY if named and len(_TAG.findall(clues.text)) >= 3 else 0
+    return LIKELY if named and _TAG.search(clues.text) else 0
 
 
 FORMATS = (Format("html", "text/html", "HTML", _claims, read_html),)

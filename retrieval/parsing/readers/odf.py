@@ -36,8 +36,7 @@ def read_odf(source: Source, kind: str) -> Reading:
     """Text as one page, a page for each sheet or slide. Errors: ReadError for damaged, locked and hostile files."""
     try:
         with package(source) as archive:
-            manifest = xml_root(archive, "META-INF/manifest.xml")
-            if manifest.find(f".//{_MANIFEST}encryption-data") is not None:
+            if _encrypted(archive):
                 raise protected(source)
             root = xml_root(archive, "content.xml")
             margins = _margins(archive)
@@ -50,6 +49,14 @@ def read_odf(source: Source, kind: str) -> Reading:
         raise ReadError(f"“{source.name}” is {_LABELS[kind]} without any text.", reason="empty")
     metadata = {"title": title} if title else {}
     return Reading(kind, _MIMES[kind], tuple(pages), paged=kind == "odp", metadata=metadata)
+
+
+def _encrypted(archive: zipfile.ZipFile) -> bool:
+    """Some programs write no manifest; a file without one is not encrypted."""
+    name = "META-INF/manifest.xml"
+    if name not in archive.namelist():
+        return False
+    return xml_root(archive, name).find(f".//{_MANIFEST}encryption-data") is not None
 
 
 def _pages(body: ET.Element, kind: str, margins: tuple[list[str], list[str]]) -> list[Page]:

@@ -11,6 +11,7 @@ from retrieval.parsing.clues import SURE, Format
 from retrieval.parsing.source import Source
 
 _TITLE = re.compile(r"\{\\title\s+([^{}\\]+)\}")
+_FOOTNOTE = re.compile(r"\{(?:\\\*)?\\footnote(?:\\ftnalt)?\b")
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError)
 
 
@@ -33,7 +34,8 @@ def read_rtf(source: Source) -> Reading:
 
 def rtf_text(code: str) -> str:
     """Plain text of RTF code, ends of cells as `|`."""
-    text: str = rtf_to_text(code, errors="replace")
+    # striprtf leaves footnotes out; as plain groups they stand where they are referred to.
+    text: str = rtf_to_text(_FOOTNOTE.sub(r"{ ", code), errors="replace")
     # Characters beyond the first plane are written as halves.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

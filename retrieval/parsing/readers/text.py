@@ -36,9 +36,15 @@ def text_blocks(text: str, builder: PageBuilder) -> None:
 
 
 def notes(decoded: Decoded) -> tuple[str, ...]:
-    """The warning that an encoding was guessed, if it was."""
+    """The warning that an encoding was guessed, if it was, in part or as a whole."""
     if not decoded.guessed:
         return ()
+    if decoded.strays:
+        strays = (
+            f"The file is UTF-8, but {decoded.strays} bytes in it are not; they were read as Windows-1252. If letters "
+            "look wrong, save it as UTF-8 and upload it again."
+        )
+        return (strays,)
     warning = (
         f"The encoding is not stated in the file; it was read as {decoded.encoding}. "
         "If letters look wrong, save it as UTF-8 and upload it again."

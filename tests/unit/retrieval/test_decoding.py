@@ -127,5 +127,26 @@ def test_one_sentence_is_enough(text: str, encoding: str) -> None:
     assert not looks_binary(data)
 
 
+@pytest.mark.parametrize(
+    "text", ["서울특별시 강남구 테헤란로 152", "임대차 계약은 오 년간 유효하며", "고객센터 전화번호"]
+)
+def test_korean_is_not_taken_for_chinese(text: str) -> None:
+    assert decode(text.encode("euc_kr")).text == text
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "strays"),
+    [
+        ("Größe — naïve façade. ".encode() * 9 + b"\xff!", "Größe — naïve façade. " * 9 + "ÿ!", 1),
+        ("Größe in UTF-8. ".encode() * 3 + "Größe".encode("cp1252"), "Größe in UTF-8. " * 3 + "Größe", 2),
+        ("これは日本語の文章です。".encode() + b"\xe3\x81", "これは日本語の文章です。ã\ufffd", 2),
+    ],
+)
+def test_a_broken_byte_does_not_make_another_encoding_of_a_file(data: bytes, text: str, strays: int) -> None:
+    found = decode(data)
+    assert (found.text, found.encoding, found.strays) == (text, "utf-8", strays)
+    assert found.guessed
+
+
 def test_a_stray_nul_makes_no_utf16_of_a_page() -> None:
     assert decode("<p>Caf\x00é au lait, s'il vous plaît </p>".encode("cp1252")).encoding == "cp1252"

@@ -70,6 +70,25 @@ def test_html_keeps_what_a_reader_sees(tmp_path: Path) -> None:
     ]
 
 
+def test_tables_inside_tables(tmp_path: Path) -> None:
+    inner = "<table><tr><th>Town<th>Rate<tr><td>Ulm<td>007</table>"
+    placed = read(tmp_path, f"<html><table><tr><td>{inner}<td>beside</table>", "x.html")
+    assert [(kind, text) for kind, text, _ in shape(placed)] == [
+        ("table", "Town | Rate\nUlm | 007"),
+        ("paragraph", "beside"),
+    ]
+    rows = "<tr><th>Stage<th>What is done there<tr><td><h3>One</h3><td>{}<tr><td>Two<td>is closed and counted".format(
+        "<table><tr><td>a<td>b</table>"
+    )
+    data = read(tmp_path, f"<html><table>{rows}</table>", "x.html")
+    assert data.text == "Stage | What is done there\nOne | a b\nTwo | is closed and counted"
+
+
+def test_a_piece_of_a_web_page_is_html_by_its_name(tmp_path: Path) -> None:
+    reading = read(tmp_path, '<p title="t">A <img alt="sketch of the valve" src="a.png"> here</p>', "x.html")
+    assert (reading.format, reading.text) == ("html", "A sketch of the valve here")
+
+
 def test_html_with_nul_bytes_is_read_to_its_end(tmp_path: Path) -> None:
     reading = read(tmp_path, b"<html><p>be\x00fore</p><p>after</p></html>", "x.html")
     assert reading.text == "before\n\nafter"

@@ -157,6 +157,29 @@ def test_open_document_text(tmp_path: Path) -> None:
     assert read(tmp_path, odt(body), "a.odt").text == "Fees\n\nA  b [small print]\n\n- one"
 
 
+def test_open_document_without_a_manifest(tmp_path: Path) -> None:
+    body = f"<office:document-content {ODF}><office:body><office:text><text:p>Fees</text:p></office:text></office:body>"
+    data = packed(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.text",
+            "content.xml": f"{body}</office:document-content>",
+        }
+    )
+    assert read(tmp_path, data, "a.odt").text == "Fees"
+
+
+def test_rich_text_in_the_code_pages_of_its_fonts_with_footnotes(tmp_path: Path) -> None:
+    def written(text: str, encoding: str) -> str:
+        return "".join(f"\\'{byte:02x}" for byte in text.encode(encoding))
+
+    data = (
+        r"{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fcharset0 Arial;}{\f1\fcharset128 Mincho;}{\f2\fcharset204 T;}}"
+        rf"\f1 {written('賃貸契約', 'cp932')}\par\f2 {written('Договор', 'cp1251')}\par\f0 term"
+        r"{\super 1}{\footnote\pard Five years.}\par}"
+    )
+    assert read(tmp_path, data, "a.rtf").text == "賃貸契約\nДоговор\nterm1 Five years."
+
+
 def test_open_document_sheet_fills_merged_cells(tmp_path: Path) -> None:
     body = (
         '<table:table table:name="S"><table:table-row><table:table-cell table:number-columns-spanned="2">'
