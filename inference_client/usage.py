@@ -159,18 +159,30 @@ def convention(
 
 
 def buckets(usage: Usage) -> Buckets:
-    """`usage` split so that no token stands in two places. Unknown counts as 0: check `state` first."""
+    """`usage` split so that no token stands in two places. Unknown counts as 0: check `state` first.
+
+    Sound and pictures that came from a cache are told twice, there and by their kind: the cache counts.
+    """
     known = {f.name: usage.detail.get(f.name, 0) for f in fields(Buckets)}
     read, write = usage.cache_read or 0, usage.cache_write or 0
     lasting = known["cache_write_mid"] + known["cache_write_long"] + known["cache_write_xlong"]
     known["cache_read"] = read
     known["cache_write_short"] = max(0, write - lasting)
     known["reasoning"] = usage.reasoning or 0
+    _fitted(known, ("input_image", "input_audio"), (usage.input_tokens or 0) - read - max(write, lasting))
+    _fitted(known, ("rejected_prediction", "output_audio"), (usage.output_tokens or 0) - known["reasoning"])
     apart_in = read + max(write, lasting) + known["input_audio"] + known["input_image"]
     apart_out = known["reasoning"] + known["output_audio"] + known["rejected_prediction"]
     known["input_uncached"] = max(0, (usage.input_tokens or 0) - apart_in)
     known["output_text"] = max(0, (usage.output_tokens or 0) - apart_out)
     return Buckets(**known)
+
+
+def _fitted(known: dict[str, int], names: tuple[str, ...], room: int) -> None:
+    """Cut what `names` hold together down to `room`."""
+    for name in names:
+        excess = sum(known[each] for each in names) - max(0, room)
+        known[name] -= max(0, min(known[name], excess))
 
 
 def _state(inp: int | None, out: int | None) -> UsageState:

@@ -49,8 +49,8 @@ def per_unit(rate: Rate) -> Decimal:
 def complete(rates: Sequence[Rate]) -> tuple[Rate, ...]:
     """The rates with the components of `SAME_AS` written out at each tier of the component they follow.
 
-    So that no token that a server reports apart is ever without a price. Others (audio, images, longer cache writes)
-    stay unknown unless named.
+    So that no token that a server reports apart is ever without a price. Others (audio, longer cache writes) stay
+    unknown unless named.
     """
     named = {r.component for r in rates}
     copies = [

@@ -30,6 +30,7 @@ OUTPUT_COMPONENTS = ("output", "reasoning", "output_audio", "rejected_prediction
 SAME_AS = {
     "cache_read": "input",
     "cache_write": "input",
+    "input_image": "input",
     "reasoning": "output",
     "rejected_prediction": "output",
 }

@@ -99,8 +99,8 @@ def test_what_changed_and_what_is_gone_is_shown(lists: Any) -> None:
     dearer = {**SMALL, "modes": {"standard": [["input", "0.2", M, 0], ["output", "0.6", M, 0]]}}
     said = lists(seed(dearer, source="genai-prices 1.1"), "--yes", "--side", "cost")
     assert (
-        "changed  cost of chat/small: cache_read 0.075 → 0.2, cache_write 0.15 → 0.2, input 0.15 → 0.2 USD"
-        in said
+        "changed  cost of chat/small: cache_read 0.075 → 0.2, cache_write 0.15 → 0.2, input 0.15 → 0.2, "
+        "input_image 0.15 → 0.2 USD" in said
     )
     assert "gone     cost of chat/large: no longer listed; its price stays" in said
     assert rates("chat/small", side="cost")["input"] == D("0.2")

@@ -184,6 +184,22 @@ def test_buckets_by_lifetime() -> None:
     )
 
 
+def test_a_cached_picture_is_one_token_of_each() -> None:
+    """Told by its kind and by its cache: 800 of 1,000 were pictures, 900 from the cache, most of them pictures."""
+    block = {
+        "promptTokenCount": 1000,
+        "cachedContentTokenCount": 900,
+        "candidatesTokenCount": 5,
+        "promptTokensDetails": [
+            {"modality": "IMAGE", "tokenCount": 800},
+            {"modality": "AUDIO", "tokenCount": 60},
+        ],
+    }
+    got = u.buckets(u.usage_read(block, GEMINI))
+    assert (got.cache_read, got.input_image, got.input_audio, got.input_uncached) == (900, 40, 60, 0)
+    assert sum(astuple(got)) == 1005
+
+
 def test_buckets_never_fall_below_zero() -> None:
     impossible = Usage(input_tokens=5, output_tokens=3, cache_read=9, reasoning=11, state="reported")
     got = u.buckets(impossible)
