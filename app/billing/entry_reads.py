@@ -13,12 +13,14 @@ from django.db.models import Q, QuerySet
 from app.billing.models import LedgerEntry
 from app.billing.types.spending import SUMS, SpendScope, SpendSum
 
-_FLAGS: Mapping[str, dict[str, Any]] = {
-    "": {},
-    "estimated": {"estimated": True},
-    "unpriced": {"price_missing": True},
-    "overshoot": {"overshoot": True},
-    "late": {"late": True},
+_FLAGS: Mapping[str, Q] = {
+    "": Q(),
+    "estimated": Q(estimated=True),
+    "unpriced": Q(price_missing=True),
+    "overshoot": Q(overshoot=True),
+    "late": Q(late=True),
+    # Witnesses that say otherwise: see the flags of an attempt.
+    "disputed": Q(attempt__isnull=False) & ~Q(attempt__flags=[]),
 }
 
 
@@ -46,6 +48,8 @@ class EntryLine:
     request_id: str
     turn_id: UUID | None
     reason: str
+    flags: tuple[str, ...] = ()
+    """Of its attempt: what somebody should look at."""
 
     @property
     def place(self) -> str:
@@ -87,11 +91,11 @@ def _entries(scope: SpendScope) -> QuerySet[LedgerEntry]:
         "collections__contains": [scope.collection_id] if scope.collection_id else None,
     }
     return LedgerEntry.objects.filter(
+        _FLAGS[scope.flag],
         credit__isnull=True,
         effective_at__gte=scope.from_,
         effective_at__lt=scope.to,
         **{name: value for name, value in conditions.items() if value is not None},
-        **_FLAGS[scope.flag],
     )
 
 
@@ -127,4 +131,5 @@ def _line(entry: LedgerEntry) -> EntryLine:
         request_id=attempt.request_id if attempt else "",
         turn_id=attempt.turn_id if attempt else None,
         reason=entry.reason,
+        flags=tuple(attempt.flags) if attempt else (),
     )

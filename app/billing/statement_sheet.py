@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Sum
 
 from app.billing.models import Statement, StatementLine
 from app.billing.statements import GRACE
@@ -129,6 +130,43 @@ def statements_list(
     if before is not None:
         rows = rows.filter(id__lt=before)
     return list(rows.order_by("-id")[:limit])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementSum:
+    """A statement in a list: its sums, without its lines."""
+
+    statement: Statement
+    exact: Decimal
+    total: Decimal
+    estimated: Decimal
+
+    @property
+    def due_at(self) -> datetime:
+        """When a draft is issued."""
+        return self.statement.ends_at + GRACE
+
+
+_SUMS = """
+SELECT s.id, coalesce(sum(e.price), 0), coalesce(sum(e.price) FILTER (WHERE e.estimated), 0)
+FROM billing_statement s CROSS JOIN LATERAL billing_statement_entries(s) e WHERE s.id = ANY(%s) GROUP BY s.id
+"""
+
+
+def statement_sums(statements: Sequence[Statement]) -> list[StatementSum]:
+    """The sums of statements, in two queries whatever their number; a draft's as of now."""
+    issued = [row.id for row in statements if row.state == "issued"]
+    stored = StatementLine.objects.filter(statement__in=issued).values_list("statement")
+    estimated = dict(stored.annotate(Sum("estimated")))
+    with connection.cursor() as cursor:
+        cursor.execute(_SUMS, [[row.id for row in statements if row.state != "issued"]])
+        drafts = {one: (exact, guessed) for one, exact, guessed in cursor.fetchall()}
+    sums = []
+    for row in statements:
+        exact, guessed = drafts.get(row.id, (row.exact or Decimal(0), estimated.get(row.id) or Decimal(0)))
+        total = half_even(exact, row.places) if row.total is None else row.total
+        sums.append(StatementSum(statement=row, exact=exact, total=total, estimated=guessed))
+    return sums
 
 
 def statement_get(statement_id: UUID, *, team_ids: Sequence[UUID] | None) -> Statement:

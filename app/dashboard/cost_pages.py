@@ -1,5 +1,6 @@
 """Own servers, how sure the figures are, and how budgets burn down."""
 
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
+from app.billing.entry_reads import entries_total
 from app.billing.own_servers import idle_share
 from app.billing.spending import one_moment, spending
 from app.billing.spending_reads import Burning, budgets_burning, drift_by_deployment
@@ -96,10 +98,17 @@ class AccuracyView(StaffPage):
         with one_moment():
             table = self._estimated()
             drift = self._drift()
+            disputed, _ = entries_total(replace(self.chosen, flag="disputed").scope(self.zone, None))
             context = self.base()
         if request.GET.get("format") == "csv":
             return csv_answer(table, f"estimated-{self.chosen.first}-{self.chosen.last}")
-        return render(request, "dashboard/spend_accuracy.html", context | {"table": table, "drift": drift})
+        told = {
+            "table": table,
+            "drift": drift,
+            "disputed": disputed,
+            "disputed_url": f"{reverse('dashboard:entries')}?{self.chosen.query(flag='disputed')}",
+        }
+        return render(request, "dashboard/spend_accuracy.html", context | told)
 
     def _estimated(self) -> Table:
         currency = settings.CURRENCY

@@ -28,6 +28,15 @@ COLUMNS = (
 )
 MOST_IN_CSV = 50_000
 A_PAGE = 100
+_FLAGS = {
+    "cost_disagrees": "the provider says another cost",
+    "cost_incomplete": "part of the cost is not known",
+    "input_long": "the server counted far more input than was sent",
+    "input_short": "the server read less than was sent",
+    "perhaps_sent": "its process died; it may never have been sent",
+    "usage_ambiguous": "the server's numbers do not agree",
+}
+"""What the flags of an attempt say."""
 
 
 class EntriesView(PageBase):
@@ -105,4 +114,5 @@ def _marks(line: EntryLine) -> list[str]:
     marks = [line.kind] if line.kind != "charge" else []
     if line.estimated:
         marks.append(f"estimated ({line.estimate_reason.replace('_', ' ') or 'no usage told'})")
-    return marks + [word for word, is_so in (("overshoot", line.overshoot), ("late", line.late)) if is_so]
+    marks += [word for word, is_so in (("overshoot", line.overshoot), ("late", line.late)) if is_so]
+    return marks + [_FLAGS.get(flag, flag) for flag in line.flags]

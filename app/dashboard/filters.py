@@ -33,6 +33,7 @@ FLAGS: Mapping[str, str] = {
     "unpriced": "without a known price",
     "overshoot": "beyond what was held",
     "late": "booked late",
+    "disputed": "with figures that do not agree",
 }
 
 

@@ -12,7 +12,13 @@ from django.views.generic import TemplateView, View
 from app.accounts.models import User
 from app.accounts.selectors import owned_teams
 from app.billing.statement_export import statement_csv, statement_json
-from app.billing.statement_sheet import Sheet, statement_get, statement_sheet, statements_list
+from app.billing.statement_sheet import (
+    Sheet,
+    statement_get,
+    statement_sheet,
+    statement_sums,
+    statements_list,
+)
 from app.common.admin_site import uuid_of
 from app.common.errors import NotFound
 
@@ -36,11 +42,10 @@ class StatementsView(LoginRequiredMixin, TemplateView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         teams = owned_teams(cast(User, self.request.user))
         before = uuid_of(self.request.GET.get("before"))
-        # A draft is computed from its month's ledger each time that it is shown.
         rows = statements_list(team_ids=teams, before=before, limit=SHOWN + 1)
         return super().get_context_data(**kwargs) | {
             "section": "statements",
-            "sheets": [statement_sheet(row) for row in rows[:SHOWN]],
+            "rows": statement_sums(rows[:SHOWN]),
             "older": rows[SHOWN - 1].id if len(rows) > SHOWN else None,
         }
 

@@ -195,6 +195,17 @@ def test_marked_entries_alone(staff: Client, year: None) -> None:
     assert staff.get("/dashboard/entries/?flag=odd").text.count("marks no entries") == 1
 
 
+def test_figures_that_do_not_agree_are_found_and_said(staff: Client, user: User, team: Team) -> None:
+    model = model_make("large")
+    spent(user, team, model, input_tokens=1000)
+    assert "None in this time." in staff.get("/dashboard/accuracy/").text
+    spent(user, team, model, input_tokens=1000, flags=("cost_disagrees", "input_long"))
+    page = staff.get("/dashboard/accuracy/").text
+    (query,) = re.findall(r'href="/dashboard/entries/\?([^"]*flag=disputed[^"]*)"', page)
+    (row,) = table_csv(staff, query.replace("&amp;", "&"), "entries/")
+    assert row["Marks"] == "the provider says another cost, the server counted far more input than was sent"
+
+
 def test_naming_people_is_written_down(staff: Client, year: None) -> None:
     staff.get("/dashboard/?group_by=model")
     assert not AuditEntry.objects.filter(verb=Verb.PERSON_LEVEL_VIEW).exists()

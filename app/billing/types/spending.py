@@ -67,7 +67,7 @@ class SpendScope:
     kind: str | None = None
     collection_id: UUID | None = None
     thread_id: UUID | None = None
-    flag: Literal["estimated", "unpriced", "overshoot", "late", ""] = ""
+    flag: Literal["estimated", "unpriced", "overshoot", "late", "disputed", ""] = ""
     """Entries marked so; asked of single entries alone, never of sums."""
 
 

@@ -23,6 +23,7 @@ from app.billing.statement_sheet import (
     half_even,
     statement_get,
     statement_sheet,
+    statement_sums,
     statements_list,
 )
 from app.billing.statements import (
@@ -211,8 +212,13 @@ def test_late_truth_stands_in_the_next(hold: MakeHold) -> None:
         attempts=[used(estimated=True, requested_model="m")],
         by_sweeper=True,
     )
+    statements_draft(at=at(2, 10))
+    (drafted,) = statement_sums(list(Statement.objects.all()))
     (january,) = issued_all(at(2, 10))
     assert january.estimated == january.exact == D("0.002")
+    (listed,) = statement_sums(list(Statement.objects.all()))
+    for row in (drafted, listed):
+        assert (row.exact, row.total, row.estimated) == (january.exact, january.total, january.estimated)
     reservation_settle(reservation_id=first.reservation_id, attempts=[used(20_000, 500, requested_model="m")])
     assert statements_draft(at=at(2, 11)) == 0, "February is not over"
     book(hold, at(2))
