@@ -29,7 +29,8 @@ class Saying:
 
 def budget_saying(alert: BudgetAlert) -> Saying | None:
     """None where a higher threshold of the same window is told instead."""
-    if BudgetAlert.objects.filter(window=alert.window, ratio__gt=alert.ratio).exists():
+    same = BudgetAlert.objects.filter(window=alert.window, limit=alert.limit)
+    if same.filter(ratio__gt=alert.ratio).exists():
         return None
     subject = alert.window.subject
     return Saying(told_of(subject), ids_of(subject).get("team_id"), *_budget_mail(alert), _budget_body(alert))
@@ -46,7 +47,7 @@ def _budget_mail(alert: BudgetAlert) -> tuple[str, str]:
     window = alert.window
     budget = window.budget
     amounts = [amount_words(x, window.unit, settings.CURRENCY) for x in (alert.used, alert.limit)]
-    percent = f"{alert.ratio.normalize() * 100:f} %"
+    percent = f"{(alert.ratio * 100).normalize():f} %"
     what = f"{budget.name or 'limit'} of {whom(window.subject)}"
     resets = budget.period != "lifetime"
     until = f"It resets at {window.ends_at:%Y-%m-%d %H:%M} UTC." if resets else "It does not reset."

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Q, Sum
 
 from app.audit.services import Verb, audit
@@ -45,7 +45,8 @@ def budget_set(  # noqa: PLR0913 - one keyword for each column
 
     An id left out makes it the default of every team, person or key without an own one (allowance: of every person
     in every team, or of every person in `team_id`). A limit counts what is held after it was set; changed in
-    mid-window it keeps what was spent and what was added for that window alone. Another zone starts new windows.
+    mid-window it keeps what was spent and what was added for that window alone. Another zone starts new windows, in
+    which what the old ones had used is used already.
     `ceiling`: how high the team's owner may go; None leaves it. Errors: InvalidInput.
     """
     zone = zone or settings.INSTALLATION_ZONE
@@ -77,8 +78,12 @@ def _write(place: dict[str, Any], values: dict[str, Any]) -> UUID:
         budget = same.filter(zone=place["zone"]).first()
         _note(place, before=budget, after=values["limit"])
         if budget is None:
+            replaced = same.first()
             same.update(active=False)
-            return Budget.objects.create(**place, **values).id
+            budget = Budget.objects.create(**place, **values)
+            if replaced is not None:
+                _windows_rezone(before=replaced, after=budget)
+            return budget.id
         Budget.objects.filter(id=budget.id).update(**values)
         BudgetWindow.objects.filter(budget=budget, ends_at__gt=now()).update(
             limit_snapshot=F("raised") + values["limit"]
@@ -132,6 +137,31 @@ def windows_carry(*, before: UUID, after: UUID) -> None:
             limit_snapshot=budget.limit - used,
             raised=-used,
         )
+
+
+_REZONE = """
+INSERT INTO billing_budgetwindow
+  (id, created_at, budget_id, subject, unit, price_key, starts_at, ends_at, limit_snapshot, raised, spent, held)
+SELECT billing_uuid7(), clock_timestamp(), %s, w.subject, w.unit, w.price_key, t.starts_at, t.ends_at,
+  %s + w.raised - u.used, w.raised - u.used, 0, 0
+FROM billing_budgetwindow w
+CROSS JOIN LATERAL billing_window_bounds(%s, %s, now()) t
+CROSS JOIN LATERAL (
+  SELECT w.spent + w.held + coalesce(sum(l.spent - l.amount), 0) AS used
+  FROM billing_reservationline l WHERE l.window_id = w.id AND l.state = 1) u
+WHERE w.budget_id = %s AND w.starts_at <= now() AND w.ends_at > now()
+"""
+
+
+def _windows_rezone(*, before: Budget, after: Budget) -> None:
+    """Begin the windows of another zone with what the present ones have used: a new zone is no second limit.
+
+    What is held counts as used, and stays so: no line moves, so the room is what shrinks.
+    """
+    windows = BudgetWindow.objects.select_for_update().filter(budget=before, ends_at__gt=now())
+    list(windows.order_by("id").values_list("id"))
+    with connection.cursor() as cursor:
+        cursor.execute(_REZONE, [after.id, after.limit, after.period, after.zone, before.id])
 
 
 def bootstrap_defaults() -> None:

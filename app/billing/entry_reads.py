@@ -10,9 +10,10 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from app.billing.models import LedgerEntry
+from app.billing.models import LedgerEntry, UsageAttempt
 from app.billing.types.spending import SUMS, SpendScope, SpendSum
 
+_DISPUTED = UsageAttempt.objects.filter(~Q(flags=[]))
 _FLAGS: Mapping[str, Q] = {
     "": Q(),
     "estimated": Q(estimated=True),
@@ -20,7 +21,9 @@ _FLAGS: Mapping[str, Q] = {
     "overshoot": Q(overshoot=True),
     "late": Q(late=True),
     # Witnesses that say otherwise: see the flags of an attempt.
-    "disputed": Q(attempt__isnull=False) & ~Q(attempt__flags=[]),
+    "disputed": Q(
+        reservation_id__in=_DISPUTED.values("reservation_id"), attempt_id__in=_DISPUTED.values("id")
+    ),
 }
 
 

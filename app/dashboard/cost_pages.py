@@ -98,7 +98,7 @@ class AccuracyView(StaffPage):
         with one_moment():
             table = self._estimated()
             drift = self._drift()
-            disputed, _ = entries_total(replace(self.chosen, flag="disputed").scope(self.zone, None))
+            disputed = entries_total(replace(self.chosen, flag="disputed").scope(self.zone, None)).entries
             context = self.base()
         if request.GET.get("format") == "csv":
             return csv_answer(table, f"estimated-{self.chosen.first}-{self.chosen.last}")

@@ -142,8 +142,9 @@ def currency() -> Check:
     if others:
         return failed(
             "currency",
-            f"CURRENCY is {settings.CURRENCY}, but prices in force are in {', '.join(others)}: their numbers would be "
-            f"booked as {settings.CURRENCY}. Set CURRENCY back, or set those prices anew before the next call.",
+            f"CURRENCY is {settings.CURRENCY}, but prices in force are in {', '.join(others)}: they count as unknown, "
+            "so their models are refused where money is limited. Set CURRENCY back, or set those prices anew; limits "
+            "in money keep their numbers.",
         )
     return passed("currency", f"All prices are in {settings.CURRENCY}.")
 

@@ -23,7 +23,8 @@ class Telling(BaseModel):
 
 
 class BudgetAlert(Telling):
-    """A threshold that was passed in a window. The unique pair is what makes the message come once."""
+    """A threshold that was passed in a window. What is unique makes the message come once, and once more where the
+    limit was raised and the threshold passed again."""
 
     window = models.ForeignKey(BudgetWindow, related_name="alerts", **HOT)
     ratio = models.DecimalField(max_digits=6, decimal_places=4)
@@ -33,7 +34,9 @@ class BudgetAlert(Telling):
     limit = models.DecimalField(**AMOUNT)
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=["window", "ratio"], name="billing_alert_once"),)
+        constraints = (
+            models.UniqueConstraint(fields=["window", "ratio", "limit"], name="billing_alert_once"),
+        )
         indexes = (
             models.Index(fields=["created_at"], condition=Q(told_at=None), name="billing_alert_to_tell"),
         )

@@ -190,6 +190,7 @@ class UsageAttempt(models.Model):
                 condition=Q(kind="chat", source="server_final", local_input_tokens__gt=0),
                 name="billing_attempt_drift",
             ),
+            models.Index(fields=["reservation"], condition=~Q(flags=[]), name="billing_attempt_disputed"),
         )
 
     def __str__(self) -> str:

@@ -1,4 +1,5 @@
--- Notes which open windows have passed which of their budget's thresholds: each once, whoever looks and how often.
+-- Notes which open windows have passed which of their budget's thresholds: each once, whoever looks and how often, and once
+-- more after the limit was raised above all that was told of.
 -- Ended calls that no hold has folded yet count. A window that has just ended is still looked at, once the last calls
 -- of its day are booked. Returns the windows in which something was passed.
 CREATE OR REPLACE FUNCTION billing_alerts_note() RETURNS uuid[]
@@ -19,7 +20,9 @@ BEGIN
   ), noted AS (
     INSERT INTO billing_budgetalert (id, created_at, window_id, ratio, used, "limit", attempts)
     SELECT billing_uuid7(), clock_timestamp(), id, ratio, used, limit_snapshot, 0 FROM passed
-    ON CONFLICT (window_id, ratio) DO NOTHING RETURNING window_id
+    WHERE NOT EXISTS (SELECT 1 FROM billing_budgetalert a
+      WHERE a.window_id = passed.id AND a.ratio = passed.ratio AND a."limit" >= passed.limit_snapshot)
+    ON CONFLICT (window_id, ratio, "limit") DO NOTHING RETURNING window_id
   )
   SELECT array_agg(DISTINCT window_id) INTO v_windows FROM noted;
   RETURN coalesce(v_windows, '{}');

@@ -222,6 +222,15 @@ BEGIN
     d.missing_component := coalesce(d.missing_component, e.missing_component);
     v_extra := v_extra + coalesce(billing_most(e.fixed, e.rate, 0), 0);
   END LOOP;
+  -- A price in a currency that was the installation's before says nothing in today's.
+  FOR e IN
+    SELECT x.key FROM jsonb_each(d.pins) AS x JOIN billing_priceversion v ON v.id = (x.value ->> 'price')::uuid
+    WHERE v.currency <> p ->> 'currency'
+  LOOP
+    d.pins := d.pins #- ARRAY[e.key, 'price'];
+    d.missing_key := coalesce(d.missing_key, e.key);
+    d.missing_component := coalesce(d.missing_component, p ->> 'currency');
+  END LOOP;
   IF v_extra > 0 THEN
     d.fixed := ARRAY(SELECT x + v_extra FROM unnest(d.fixed) WITH ORDINALITY AS u(x, n) ORDER BY n);
   END IF;

@@ -65,6 +65,22 @@ def test_each_threshold_is_told_once(roomy: UUID, own: Payer, hold: MakeHold, us
     assert "€0.02" in mail.outbox[2].body
 
 
+def test_a_raised_limit_is_told_of_again_and_a_lowered_one_of_what_is_new(
+    roomy: UUID, own: Payer, hold: MakeHold
+) -> None:
+    rule: dict[str, Any] = {"scope": "team", "unit": "money", "period": "month", "team_id": own.team_id}
+    budget_set(limit=D("0.02"), **rule)
+    told = []
+    for calls, limit in ((5, "0.04"), (4, "0.04"), (1, "0.04"), (0, "0.03"), (0, "0.02"), (0, "0.02")):
+        spend(hold, own, calls)
+        alerts_run()
+        told.append([m.subject[:4] for m in mail.outbox])
+        mail.outbox.clear()
+        budget_set(limit=D(limit), **rule)
+    # half of 0.02, nothing at 45 % of 0.04, half of 0.04; then two thirds of 0.03, which was told; then all of 0.02
+    assert told == [["50 %"], [], ["50 %"], [], [], ["100 "]]
+
+
 def test_of_thresholds_passed_together_the_highest_is_told(roomy: UUID, own: Payer, hold: MakeHold) -> None:
     budget_set(
         scope="person", unit="requests", limit=2, period="lifetime", account_id=own.account_id, hard=False

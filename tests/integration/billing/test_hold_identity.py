@@ -9,16 +9,19 @@ import pytest
 
 from app.billing.errors import BudgetExhausted, ReservationConflict
 from app.billing.models import Budget, BudgetWindow, Reservation
+from app.billing.raising import window_raise
 from app.billing.selectors import limits_remaining
 from app.billing.services import (
     bootstrap_defaults,
     budget_remove,
     budget_set,
     reservation_hold,
+    reservation_settle,
 )
-from app.billing.types import LimitState, Payer
+from app.billing.types import LimitState, Payer, Period
+from app.billing.verification import ledger_verify
 from app.common.models import uuid7
-from tests.integration.billing.conftest import MakeHold, limit_of
+from tests.integration.billing.conftest import MakeHold, limit_of, used
 
 pytestmark = pytest.mark.django_db
 D = Decimal
@@ -70,6 +73,24 @@ def test_another_zone_is_another_budget(roomy: UUID, payer: Payer) -> None:
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("period", ["day", "week", "month", "lifetime"])
+def test_another_zone_is_no_second_limit(roomy: UUID, payer: Payer, hold: MakeHold, period: Period) -> None:
+    """What was spent and what is held then is used in the new zone too, and so is what was added for this window."""
+    rule: dict[str, Any] = {"scope": "team", "unit": "money", "period": period, "team_id": payer.team_id}
+    budget_set(zone="Pacific/Kiritimati", limit=D("0.004"), **rule)
+    settled, running = hold(), hold()
+    for item in (settled, running):
+        reservation_hold(hold=item)
+    reservation_settle(reservation_id=settled.reservation_id, attempts=[used()])
+    window_raise(window_id=BudgetWindow.objects.get(subject=f"t:{payer.team_id}").id, amount=D("0.001"))
+    budget_set(zone="Pacific/Niue", limit=D("0.0045"), **rule)
+    assert limit_of(payer, "team").remaining == D("0.0015")
+    with pytest.raises(BudgetExhausted):
+        reservation_hold(hold=hold(min_output_tokens=500))
+    reservation_settle(reservation_id=running.reservation_id, attempts=[used()])
+    assert ledger_verify().differences == ()
 
 
 def test_an_expired_hold_makes_room_without_a_sweeper(roomy: UUID, payer: Payer, hold: MakeHold) -> None:

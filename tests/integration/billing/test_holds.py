@@ -189,6 +189,21 @@ def test_an_unknown_price_without_a_money_budget_is_recorded_as_unknown(payer: P
     assert (entry.price, entry.price_missing, entry.input_tokens) == (None, True, 1000)
 
 
+def test_a_price_in_a_currency_of_before_is_none(
+    payer: Payer, hold: MakeHold, priced: None, settings: Settings
+) -> None:
+    """One million tokens for 1 EUR are not one million for 1 JPY."""
+    settings.CURRENCY = "JPY"
+    settings.ALLOW_UNLIMITED_SPEND = True
+    item = hold()
+    assert reservation_hold(hold=item).price is None
+    settled = reservation_settle(reservation_id=item.reservation_id, attempts=[used()])
+    assert (settled.price, settled.price_missing) == (None, True)
+    budget_set(scope="team", unit="money", limit=100, period="month", team_id=payer.team_id)
+    with pytest.raises(PriceMissing, match="no price for JPY"):
+        reservation_hold(hold=hold())
+
+
 def test_a_price_without_output_refuses_a_call_that_generates(payer: Payer, hold: MakeHold) -> None:
     price_set(price_key=MODEL, rates=[Rate(component="input", price=D(1))], approved_by="tests")
     budget_set(scope="team", unit="money", limit=100, period="month", team_id=payer.team_id)
