@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import orjson
 import pytest
 
 from app.billing.types import Attempt
@@ -15,8 +16,24 @@ from inference_client.learned import Facts
 from inference_client.records import Progress, record_of
 from inference_client.types import Embeddings, TextDelta, Timing, Usage
 from inference_client.usage import UsageShape, usage_read
-from tests.unit.gate.streams_seen import TABLE, Seen
-from tests.unit.inference_client.streams import parser
+from tests.unit.gate.streams_seen import (
+    CACHED,
+    END,
+    HALF,
+    PLAIN,
+    READ,
+    SENT,
+    TABLE,
+    WORDS,
+    Seen,
+    anthropic,
+    converse,
+    gemini,
+    last,
+    numbers,
+    said,
+)  # fmt: skip
+from tests.unit.inference_client.streams import lines, parser, sse
 
 TARGET = Target(
     deployment_id=UUID(int=1), public_name="m", upstream_model="m", price_key="m", context_window=None,
@@ -24,10 +41,61 @@ TARGET = Target(
     is_demonstration=False, kind="openai", base_url="", api_key="", leaves_premises=False, backend_name="b", region="",
 )  # fmt: skip
 
+MODELS_READ = {**READ, "output_tokens": 300}
+BEDROCK = {"inputTokens": 500, "cacheReadInputTokens": 1500, "outputTokens": 300, "totalTokens": 2300}
+THOUGHT = {
+    "promptTokenCount": SENT,
+    "candidatesTokenCount": 220,
+    "thoughtsTokenCount": 80,
+    "totalTokenCount": 2300,
+}
+COUNTED = {"prompt_eval_count": SENT, "eval_count": 300}
+PAIRS: list[tuple[str, bytes, dict[str, Any], dict[str, int]]] = [
+    (
+        "chat.completions",
+        sse(said(), END, last(**numbers(**CACHED))),
+        {"choices": [{"message": {"content": WORDS}, "finish_reason": "stop"}], "usage": numbers(**CACHED)},
+        HALF,
+    ),
+    (
+        "messages",
+        anthropic({**READ, "output_tokens": 1}, MODELS_READ),
+        {
+            "type": "message",
+            "content": [{"type": "text", "text": WORDS}],
+            "stop_reason": "end_turn",
+            "usage": MODELS_READ,
+        },
+        HALF,
+    ),
+    (
+        "streamGenerateContent",
+        gemini(THOUGHT),
+        {
+            "candidates": [{"content": {"parts": [{"text": WORDS}]}, "finishReason": "STOP"}],
+            "usageMetadata": THOUGHT,
+        },
+        {"input": SENT, "output": 220, "reasoning": 80},
+    ),
+    (
+        "converse-stream",
+        converse(BEDROCK),
+        {"output": {"message": {"content": [{"text": WORDS}]}}, "stopReason": "end_turn", "usage": BEDROCK},
+        HALF,
+    ),
+    (
+        "api/chat",
+        lines({"message": {"content": WORDS}}, {"done": True, "done_reason": "stop", **COUNTED}),
+        {"message": {"content": WORDS}, "done": True, "done_reason": "stop", **COUNTED},
+        PLAIN,
+    ),
+]
+"""(route, streamed, the same in one piece, what has to be booked of both)"""
 
-def attempt_of(seen: Seen) -> Attempt:
+
+def attempt_of(seen: Seen, *, whole: bool = False) -> Attempt:
     reader = parser(seen.route)
-    events = [*reader.feed(seen.body), *reader.flush()]
+    events = reader.whole(seen.body) if whole else [*reader.feed(seen.body), *reader.flush()]
     text = "".join(e.text if isinstance(e, TextDelta) else getattr(e, "arguments", "") for e in events)
     error: InferenceError | None = BrokenStream() if seen.outcome == "failed" else None
     progress = Progress(started_at=datetime.now(UTC), output_chars=len(text), sent=True, attempts=1)
@@ -44,6 +112,20 @@ def test_what_is_booked(seen: Seen) -> None:
     assert (attempt.estimate_reason, attempt.estimated) == (seen.why, bool(seen.why))
     assert attempt.flags == seen.flags
     assert attempt.billed is seen.billed
+
+
+@pytest.mark.parametrize(("route", "stream", "whole", "booked"), PAIRS, ids=[pair[0] for pair in PAIRS])
+def test_an_answer_in_one_piece_is_booked_as_its_stream(
+    route: str, stream: bytes, whole: dict[str, Any], booked: dict[str, int]
+) -> None:
+    streamed = attempt_of(Seen("stream", stream, booked, route=route))
+    at_once = attempt_of(Seen("whole", orjson.dumps(whole), booked, route=route), whole=True)
+    assert streamed.buckets.quantities() == at_once.buckets.quantities() == booked
+    assert (
+        (streamed.estimated, streamed.source)
+        == (at_once.estimated, at_once.source)
+        == (False, "server_final")
+    )
 
 
 @pytest.mark.parametrize(
