@@ -139,6 +139,13 @@ def test_unknown_fields_of_any_name_are_ignored(
     assert response.headers["x-tessera-ignored"] == "user"
 
 
+def test_a_dearer_class_of_service_is_not_asked_for_in_anybodys_name(model: str, api_key: IssuedKey) -> None:
+    body = {"model": model, "messages": HELLO, "service_tier": "priority", "prediction": {"content": "x"}}
+    response, (seen,) = call("POST", CHAT, Script(), key=api_key, json=body)
+    assert response.headers["x-tessera-ignored"] == "prediction, service_tier"
+    assert {"service_tier", "prediction"}.isdisjoint(seen.json)
+
+
 @pytest.mark.parametrize("wrong", [{"background": "yes"}, {"background": 1}, {"stream": "no"}, {"stream": 0}])
 def test_a_wrong_form_of_answer_is_refused_before_the_turn(
     conversation: Conversation, api_key: IssuedKey, wrong: dict[str, Any]
