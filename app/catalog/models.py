@@ -74,6 +74,9 @@ class Deployment(BaseModel):
     """Of `CAPABILITIES`; a call that needs another one is refused here."""
     parameters_b = models.DecimalField(max_digits=8, decimal_places=3, null=True, blank=True)
     """Size in billions of parameters, for routes that want the smallest model that will do; null: unknown."""
+    knee_tokens_per_s = models.FloatField(null=True, blank=True, editable=False)
+    """Input and output together at the knee, as the last `manage.py loadtest` found it; null: not measured."""
+    knee_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         indexes = (models.Index(fields=["public_name", "purpose"]),)

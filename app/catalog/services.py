@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from django.db import transaction
 
@@ -11,6 +12,7 @@ from app.accounts.models import Level
 from app.audit.services import Verb, audit
 from app.catalog.models import Backend, Deployment, ModelRoute, TokenFit
 from app.catalog.probing import on_premises
+from app.common.clock import now
 from app.common.errors import InvalidInput
 from inference_client.adapters.kinds import Kind, kind_of
 from inference_client.learned import Learned
@@ -122,6 +124,11 @@ def deployment_switch(*, deployment: Deployment, on: bool) -> None:
     deployment.save(update_fields=["enabled"])
     after = f"{deployment.public_name} {'on' if on else 'off'}"
     audit(Verb.SERVER_CHANGED, object_kind="model", object_id=deployment.id, after=after)
+
+
+def deployment_knee_set(*, deployment_id: UUID, tokens_per_s: float) -> None:
+    """Keep what a load test found."""
+    Deployment.objects.filter(id=deployment_id).update(knee_tokens_per_s=tokens_per_s, knee_at=now())
 
 
 def deployment_put(

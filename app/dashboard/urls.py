@@ -1,9 +1,11 @@
 from django.urls import path
 
+from app.dashboard.choice_page import ChoiceView
 from app.dashboard.cost_pages import AccuracyView, OwnServersView
 from app.dashboard.cost_pages import BudgetsView as BurningView
 from app.dashboard.dearest_page import DearestView
 from app.dashboard.entry_page import EntriesView
+from app.dashboard.knowledge_page import KnowledgeView
 from app.dashboard.limit_pages import (
     AskView,
     BudgetsView,
@@ -32,6 +34,8 @@ urlpatterns = [
     path("servers/", ServersView.as_view(), name="servers"),
     path("servers/<uuid:deployment_id>/try/", TryView.as_view(), name="servers-try"),
     path("servers/<uuid:deployment_id>/switch/", SwitchView.as_view(), name="servers-switch"),
+    path("knowledge/", KnowledgeView.as_view(), name="knowledge"),
+    path("choice/", ChoiceView.as_view(), name="choice"),
     path("entries/", EntriesView.as_view(), name="entries"),
     path("dearest/", DearestView.as_view(), name="dearest"),
     path("own-servers/", OwnServersView.as_view(), name="own-servers"),

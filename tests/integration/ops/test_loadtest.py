@@ -74,6 +74,8 @@ def test_the_knee_is_the_servers_own_number_of_places(run: Run, kneed: str) -> N
     sums = booked.aggregate(input=Sum("input_tokens"), output=Sum("output_tokens"))
     assert sums == {"input": 60 * calls, "output": 8 * calls}
     assert not Reservation.objects.filter(state="held").exists()
+    row = Deployment.objects.get(public_name=kneed)
+    assert row.knee_tokens_per_s == found["knee"]["all_tokens_per_s"]
 
 
 def test_what_the_real_server_counted_stands_beside_the_ledger(run: Run, chat_target: Target) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.core.management.base import CommandError, CommandParser
 
+from app.catalog.services import deployment_knee_set
 from app.catalog.telemetry import Page
 from app.common.told import ToldCommand
 from app.gate.clients import lone_client
@@ -66,6 +67,8 @@ class Command(ToldCommand):
         )
         found = async_to_sync(_run)(self, plan, page_of_deployment(target.deployment_id))
         knee = knee_of(found)
+        if knee is not None:
+            deployment_knee_set(deployment_id=target.deployment_id, tokens_per_s=knee.all_tokens_per_s)
         if options["json"]:
             self.stdout.write(json.dumps(_shown(plan, found, knee)))
             return
