@@ -6,7 +6,7 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
 from app.api.error_codes import CODES
-from app.api.schema_streams import EVENTS, STREAM_PATHS
+from app.api.schema_streams import COMPONENTS, STREAM_PATHS
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -30,11 +30,36 @@ Every error is `{"error": {code, message, detail, request_id, retryable}}` with 
 """
 
 
+_FAILED = "Tessera or a part of it failed; `retryable` says whether to try again."
+
+
+def _refusal(words: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    return {"content": content, "description": words}
+
+
+def _complete(operation: dict[str, Any]) -> None:
+    """Add the refusals that no view can know: those of the frame around it."""
+    known = operation["responses"]
+    if "default" in known:
+        return
+    if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", ())):
+        known.setdefault("409", _refusal("The first request with this key is still running."))
+        known.setdefault("422", _refusal("A field is wrong, or the key came with another body."))
+    if "requestBody" in operation:
+        known.setdefault("400", _refusal("The body cannot be parsed."))
+        known.setdefault("413", _refusal("The body is larger than this route takes."))
+        known.setdefault("415", _refusal("Wrong type of body."))
+    operation["responses"] = dict(sorted(known.items())) | {"5XX": _refusal(_FAILED)}
+
+
 def describe(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     """A postprocessing hook: adds the stream routes, their events and the list of error codes."""
     table = "\n".join(f"| `{code}` | {words} |" for code, words in CODES.items())
     result["info"]["description"] = f"{_DESCRIPTION}| code | meaning |\n| --- | --- |\n{table}\n"
-    result["components"]["schemas"] |= EVENTS
+    for operation in (operation for methods in result["paths"].values() for operation in methods.values()):
+        _complete(operation)
+    result["components"]["schemas"] |= COMPONENTS
     result["paths"] |= STREAM_PATHS
     result["paths"] = dict(sorted(result["paths"].items()))
     return result

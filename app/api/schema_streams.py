@@ -83,14 +83,31 @@ EVENTS: Mapping[str, Any] = {
     | {"description": "Event `usage`: before the end, once a model was called."},
     "EventDone": _object(finish_reason=_choice("stop", "length", "stopped", "interrupted", "content_filter"))
     | {"description": "Event `done`: one of the two ends."},
-    "EventError": _object(code=_TEXT, message=_TEXT, detail=_ANY, retryable={"type": "boolean"})
+    "EventError": _object(
+        code=_TEXT,
+        message=_TEXT,
+        detail=_ANY,
+        retryable={"type": "boolean"},
+        retry_after={"type": "number", "nullable": True},
+    )
     | {"description": "Event `error`: the other end."},
 }
+_EVENT = {
+    "type": "object",
+    "description": "One event of the stream as text/event-stream has it; `data` is JSON.",
+    "properties": {
+        "id": {"type": "string", "description": "A number that grows by one. The last event may have none."},
+        "event": _choice(*(name.removeprefix("Event").lower() for name in EVENTS)),
+        "data": _TEXT,
+    },
+    "required": ["event", "data"],
+}
+COMPONENTS: Mapping[str, Any] = {**EVENTS, "StreamEvent": _EVENT}
 
 _STREAM = {
     "description": "Events `turn`, `notice`, `status`, `sources`, `quotes`, `delta`, `matches`, `usage`, then one of "
     "`done` and `error`; data as in the components Event…. `id` increases; a comment comes every 15 s.",
-    "content": {"text/event-stream": {"schema": _TEXT}},
+    "content": {"text/event-stream": {"schema": {"$ref": "#/components/schemas/StreamEvent"}}},
 }
 _REFUSED = {
     "description": "Refused.",

@@ -102,5 +102,6 @@ urlpatterns = [
     *both("keys/<uuid:key_id>", KeyView, "key"),
     *both("schema", SchemaView, "schema"),
     *both("docs", DocsView, "docs"),
-    re_path(r"^api(/.*)?$", NowhereView.as_view()),
+    # Any path at all: a line break in it, too.
+    re_path(r"^api(/[\s\S]*)?\Z", NowhereView.as_view()),
 ]

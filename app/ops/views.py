@@ -57,7 +57,7 @@ class ExportsView(APIView):
 
     @extend_schema(
         operation_id="exports_list", parameters=PARAMETERS,
-        responses={200: listed(ExportOutput, "Export"), **refusals(403)},
+        responses={200: listed(ExportOutput, "Export"), **refusals(403, 422)},
     )  # fmt: skip
     def get(self, request: Request) -> Response:
         rows = Export.objects.filter(user=_person(caller_of(request)), expires_at__gt=now())

@@ -1237,6 +1237,17 @@ class EventError(TypedDict):
     message: NotRequired[str]
     detail: NotRequired[dict[str, Any]]
     retryable: NotRequired[bool]
+    retry_after: NotRequired[float | None]
+
+
+class StreamEvent(TypedDict):
+    """One event of the stream as text/event-stream has it; `data` is JSON."""
+
+    id: NotRequired[str]
+    event: Literal[
+        "turn", "notice", "status", "sources", "quotes", "matches", "delta", "usage", "done", "error"
+    ]
+    data: str
 
 
 class Tessera(_Http):

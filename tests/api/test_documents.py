@@ -219,6 +219,19 @@ def test_what_the_machine_read_comes_by_page(client, collection):
     assert ([p["text"] for p in rest["items"]], rest["next"]) == (["Three."], None)
 
 
+def test_a_document_of_1200_pages_is_read_a_part_at_a_time(client, collection):
+    """Field fault L05: a preview that draws all of it crashes."""
+    pages = tuple(f"Page {number}." for number in range(1, 1201))
+    document = document_ready_make(collection=collection, pages=pages)
+    text = f"/api/v1/documents/{document.pk}/text/"
+    first = client.get(text).json()
+    assert ([p["number"] for p in first["items"]], first["next"]) == (list(range(1, 51)), "50")
+    # A citation near the end is opened without the thousand pages before it.
+    last = client.get(text, {"cursor": "1190"}).json()
+    assert ([p["text"] for p in last["items"]], last["next"]) == (list(pages[1190:]), None)
+    assert client.get(text, {"limit": 1200}).status_code == 422
+
+
 @pytest.mark.parametrize(
     ("status", "action", "answer", "after"),
     [

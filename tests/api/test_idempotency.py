@@ -48,6 +48,14 @@ def test_another_body_or_route_under_the_same_key_is_refused(client_for, api_key
     assert answer.json()["error"]["code"] == "idempotency_key_reused"
 
 
+@pytest.mark.parametrize("strange", ["84107298708059897085409651326976", '"\\ud974"', "1e400"])
+def test_a_body_may_hold_any_number_and_half_a_character(client_for, api_key, strange):
+    body = f'{{"title": "Pumps", "more": {{"x": {strange}}}}}'
+    sent = {"content_type": "application/json", "HTTP_IDEMPOTENCY_KEY": "key-1"}
+    answers = [client_for(api_key).post(CONVERSATIONS, body, **sent) for _ in range(2)]
+    assert [answer.status_code for answer in answers] in ([201, 201], [400, 400])
+
+
 def test_the_order_of_fields_does_not_matter(client_for, api_key):
     _post(client_for(api_key), {"title": "Pumps", "model": "a"})
     assert _post(client_for(api_key), {"model": "a", "title": "Pumps"}).status_code == 201

@@ -139,3 +139,9 @@ def test_a_refusal_is_one_line_of_the_log_with_the_id_of_its_answer(path, caplog
 def test_the_icon_that_browsers_ask_for_on_their_own_is_there():
     answer = APIClient().get("/favicon.ico")
     assert (answer.status_code, answer["Location"].startswith("/static/common/icon")) == (302, True)
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/v2/", "/api/v1/keys/a%0Ab/", "/api/v1/nothing%0A"])
+def test_whatever_is_no_route_of_the_api_is_answered_in_its_own_shape(client_for, api_key, path):
+    answer = client_for(api_key).get(path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
