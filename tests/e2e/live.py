@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -146,32 +146,33 @@ class Live:
 
     def another_web(self, **settings: str) -> str:
         """One more web process of this installation, with these settings; its address."""
+        return self.more_webs(1, **settings)[0]
+
+    def more_webs(self, count: int, **settings: str) -> list[str]:
+        """Several at once; their addresses, once all are ready."""
+        urls = [self._web_started(settings) for _ in range(count)]
+        for url in urls:
+            # Each loads the whole product first, which takes its time on a busy machine.
+            until(lambda url=url: self.ready(url) or None, f"{url} gets ready", patience=240)
+        return urls
+
+    def _web_started(self, settings: Mapping[str, str]) -> str:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         env = {k: v for k, v in PROCESS_ENV.items() if k != "DJANGO_SETTINGS_MODULE"}
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "uvicorn",
-                "app.asgi:application",
-                "--port",
-                str(port),
-                "--log-level",
-                "warning",
-            ],
-            cwd=REPOSITORY,
-            env=env
-            | {"TESSERA_DATA": str(self.data), "DRAIN_SECONDS": "120", "QUEUE_WAIT_SECONDS": "120"}
-            | settings,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        own = {"TESSERA_DATA": str(self.data), "DRAIN_SECONDS": "120", "QUEUE_WAIT_SECONDS": "120"}
+        arguments = ["-m", "uvicorn", "app.asgi:application", "--port", str(port), "--log-level", "warning"]
+        with (self.data / "logs" / f"web-{port}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=REPOSITORY,
+                env={**env, **own, **settings},
+                stdout=log,
+                stderr=log,
+            )
         self._spare.append(process)
-        url = f"http://127.0.0.1:{port}"
-        until(lambda: self.ready(url) or None, f"{url} gets ready")
-        return url
+        return f"http://127.0.0.1:{port}"
 
 
 def alive(pid: int) -> bool:

@@ -48,7 +48,7 @@ def test_two_hundred_at_once_against_a_budget_for_twenty(live: Live, unit: str) 
     # Every call is held before the first ends, so what fits is what the limits say and not who was quick.
     with servers(**{f"slow-{unit}": script(wait_s=5.0)}) as models:
         flood = flood_made(live, models, unit=unit, pool=FIT * size, allowance=EACH * size)
-        urls = [live.another_web() for _ in range(4)]
+        urls = live.more_webs(4)
         callers = asyncio.run(all_at_once(flood, urls))
     outcomes = sum((caller.outcomes for caller in callers), Counter())
     assert outcomes == {"admitted": FIT, "refused": CALLS - FIT}
@@ -66,7 +66,7 @@ def test_two_hundred_at_once_never_exceed_a_limit_in_tokens(live: Live) -> None:
     """What is held for an answer is more than it takes, so some of the limit is left; never less than nothing."""
     with servers(**{"slow-tokens": script(wait_s=3.0)}) as models:
         flood = flood_made(live, models, unit="tokens", pool=FIT * HELD, allowance=EACH * HELD)
-        urls = [live.another_web() for _ in range(4)]
+        urls = live.more_webs(4)
         callers = asyncio.run(all_at_once(flood, urls))
     outcomes = sum((caller.outcomes for caller in callers), Counter())
     assert set(outcomes) == {"admitted", "refused"}
@@ -94,7 +94,7 @@ class Chaos:
 
     def __init__(self, live: Live, flood: Flood, rude: str) -> None:
         self.live, self.flood, self.rude = live, flood, rude
-        self.urls = [live.another_web() for _ in range(4)]
+        self.urls = live.more_webs(4)
         self.until = time.monotonic() + CHAOS_SECONDS
         self.lost = 0
         self.random = random.Random(7)

@@ -276,7 +276,7 @@ def _suspend(leaver: Leaver) -> None:
 def test_streams_and_keys_are_dead_within_a_second_on_every_process(
     live: Live, leaver: Leaver, model: str, end: Callable[[Leaver], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    urls = [live.run["url"].rstrip("/"), live.another_web(), live.another_web()]
+    urls = [live.run["url"].rstrip("/"), *live.more_webs(2)]
     conversation = leaver.post("conversations/", json={"collections": []})["id"]
     asked = Reading(
         leaver, urls[1], f"/api/v1/conversations/{conversation}/turns/",

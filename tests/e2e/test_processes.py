@@ -69,7 +69,7 @@ def test_a_stop_at_another_process_ends_the_turn_and_keeps_its_text(live: Live) 
 def test_many_streams_over_several_processes_are_each_complete(live: Live) -> None:
     """Field fault A21: with several workers chunks land on the wrong process and are lost."""
     # Processes that let a call wait long: fifty at once on a small machine's few slots are a queue, not a fault.
-    urls = [live.another_web() for _ in range(4)]
+    urls = live.more_webs(4)
     done: list[tuple[str, Stream]] = []
     lock = threading.Lock()
 
