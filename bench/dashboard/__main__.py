@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.gateway.__main__ import manage
+from bench.stack import manage
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ process and of PostgreSQL. The tools are read from `TESSERA_SHARED`/bench.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import shutil
@@ -18,18 +17,21 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import psutil
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-UPSTREAM_PORT = int(os.environ.get("BENCH_PORT", "9131"))
-WEB_PORT = UPSTREAM_PORT + 1
-TOKENS = 64
+from bench.stack import (
+    UPSTREAM_PORT,
+    WEB_PORT,
+    cpu,
+    manage,
+    prepare,
+    services,
+    tools_of_the_load,
+    upstream,
+    web,
+)
 
 
 def main() -> None:
@@ -39,12 +41,12 @@ def main() -> None:
     processes: list[subprocess.Popen[bytes]] = []
     try:
         env = services(data)
-        processes.append(upstream(options, gap_ms=0))
+        processes.append(upstream(options.tools, gap_ms=0))
         key, conversation = prepare(env)
         processes.append(web(env))
         for gap in (0, 2):
             processes[0].kill()
-            processes[0] = upstream(options, gap_ms=gap)
+            processes[0] = upstream(options.tools, gap_ms=gap)
             measure(options, env, key, conversation, processes[1], gap)
         print(json.dumps(settings_of(env)))
     finally:
@@ -61,103 +63,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--streams", type=int, default=1000)
     parser.add_argument("--connections", type=int, default=50)
-    shared = Path(os.environ.get("TESSERA_SHARED", REPOSITORY.parent / "shared"))
-    parser.add_argument("--tools", type=Path, default=shared / "bench")
+    parser.add_argument("--tools", type=Path, default=tools_of_the_load())
     return parser.parse_args()
-
-
-def manage(env: dict[str, str], *words: str, check: bool = True) -> str:
-    done = subprocess.run(
-        [sys.executable, "manage.py", *words],
-        cwd=REPOSITORY,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if check and done.returncode:
-        sys.exit(f"manage.py {words[0]} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def services(data: Path, *, core: int = 1) -> dict[str, str]:
-    """PostgreSQL and Valkey on one core, like all that is started later, and the environment that finds them."""
-    env = {
-        **os.environ,
-        "TESSERA_DATA": str(data),
-        "INFERENCE_URL": f"http://127.0.0.1:{UPSTREAM_PORT}/v1",
-        "INFERENCE_KIND": "openai-compatible",
-        "INFERENCE_MODEL": "bench",
-        "INFERENCE_SLOTS": "1000",
-        "EMBEDDING_URL": f"http://127.0.0.1:{UPSTREAM_PORT}/v1",
-        "EMBEDDING_MODEL": "bench",
-        "PUBLIC_URL": f"http://127.0.0.1:{WEB_PORT}",
-        "LOG_LEVEL": "WARNING",
-    }
-    os.sched_setaffinity(0, {core % os.cpu_count()})  # type: ignore[operator]
-    manage(env, "up", "--services-only", "--data", str(data), "--detach")
-    return env
-
-
-def upstream(options: argparse.Namespace, *, gap_ms: float) -> subprocess.Popen[bytes]:
-    """The stand-in server, on core 1."""
-    words = ["--port", str(UPSTREAM_PORT), "--tokens", str(TOKENS), "--gap-ms", str(gap_ms)]
-    process = subprocess.Popen([sys.executable, str(options.tools / "upstream.py"), *words])
-    wait_for(f"http://127.0.0.1:{UPSTREAM_PORT}/health")
-    return process
-
-
-def prepare(env: dict[str, str]) -> tuple[str, str]:
-    """Migrate, make an account with a key and a conversation."""
-    written = json.loads((Path(env["TESSERA_DATA"]) / "env.json").read_text())
-    manage({**env, "DATABASE_URL": written["DATABASE_OWNER_URL"]}, "migrate")
-    manage(env, "first_run", "--json")
-    made = manage(env, "shell", "-v", "0", "-c", _PREPARE)
-    key, conversation = made.strip().splitlines()[-1].split()
-    return key, conversation
-
-
-_PREPARE = """
-from decimal import Decimal
-from app.accounts.models import User
-from app.accounts.selectors import ALL_SCOPES
-from app.accounts.services import key_create
-from app.billing.services import budget_set
-from app.chat.models import Conversation
-user = User.objects.first()
-for scope in ("installation", "team"):
-    budget_set(scope=scope, unit="money", limit=Decimal(100000), period="month",
-               team_id=None if scope == "installation" else user.default_team_id)
-_, key = key_create(name="bench", team_id=user.default_team_id, user_id=user.id, scopes=ALL_SCOPES)
-conversation = Conversation.objects.create(team_id=user.default_team_id, owner_id=user.id)
-print(key, conversation.id)
-"""
-
-
-def web(env: dict[str, str]) -> subprocess.Popen[bytes]:
-    """One web process, alone on core 0."""
-    words = ["-m", "uvicorn", "app.asgi:application", "--port", str(WEB_PORT), "--log-level", "warning"]
-    process = subprocess.Popen(
-        [sys.executable, *words],
-        cwd=REPOSITORY,
-        env=env,
-        preexec_fn=lambda: os.sched_setaffinity(0, {0}),  # noqa: PLW1509 - this process has one thread
-    )
-    wait_for(f"http://127.0.0.1:{WEB_PORT}/healthz")
-    return process
-
-
-def wait_for(url: str) -> None:
-    for _ in range(200):
-        try:
-            urllib.request.urlopen(url, timeout=1).read()
-        except urllib.error.HTTPError:
-            return
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    sys.exit(f"{url} does not answer")
 
 
 def measure(
@@ -218,26 +125,6 @@ def load(options: argparse.Namespace, url: str, *words: str) -> dict[str, Any]:
     )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
-
-
-def cpu(web_pid: int, postgres_port: int) -> dict[str, float]:
-    """CPU seconds so far: of the web process, and of this PostgreSQL with its backends, ended ones included."""
-    spent = {"web": sum(psutil.Process(web_pid).cpu_times()[:2]), "postgres": 0.0}
-    postmaster = listener(postgres_port)
-    for process in (postmaster, *postmaster.children()):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            spent["postgres"] += sum(process.cpu_times()[:2])
-    # A backend that ended is in its parent's children times.
-    spent["postgres"] += sum(postmaster.cpu_times()[2:4])
-    return spent
-
-
-def listener(port: int) -> psutil.Process:
-    """The process that listens on a loopback port."""
-    for connection in psutil.net_connections("tcp"):
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
-            return psutil.Process(connection.pid)
-    sys.exit(f"nothing listens on port {port}")
 
 
 def settings_of(env: dict[str, str]) -> dict[str, Any]:

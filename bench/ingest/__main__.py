@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from bench.gateway.__main__ import REPOSITORY, UPSTREAM_PORT, cpu, manage, prepare, services, upstream
+from bench.stack import REPOSITORY, UPSTREAM_PORT, cpu, manage, prepare, services, upstream
 
 BATCH_TEXTS, IN_FLIGHT = 32, 3
 """As in `retrieval.drafts`, which needs Django."""
@@ -52,7 +52,7 @@ def main() -> None:
     processes: list[subprocess.Popen[bytes]] = []
     try:
         env = services(data, core=0)
-        server = upstream(options, gap_ms=0)
+        server = upstream(options.tools, gap_ms=0)
         processes.append(server)
         os.sched_setaffinity(server.pid, {1 % (os.cpu_count() or 1)})
         prepare(env)

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from bench.gateway.__main__ import REPOSITORY, manage
+from bench.stack import REPOSITORY, manage
 
 
 def main() -> None:
