@@ -146,6 +146,8 @@ class Document(Row):
     size = models.PositiveBigIntegerField()
     mime = models.CharField(max_length=100, blank=True, default="")
     """What the content is, not what the name says. Empty until it was looked at."""
+    reader = models.CharField(max_length=40, blank=True, default="")
+    """Format and version of the readers that read it last, as `pdf/2`; empty for what was read before that was kept."""
     source_url = models.CharField(max_length=2000, blank=True, default="")
     """Where the worker fetches it, or fetched it; empty for an upload."""
     password_sealed = models.TextField(blank=True, default="")

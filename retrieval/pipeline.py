@@ -127,6 +127,7 @@ def _chunk(lease: Lease, outcome: _Outcome, reading: Reading) -> list[ChunkCut]:
     lease.write(
         status=Status.CHUNKING,
         mime=reading.mime,
+        reader=f"{reading.format}/{parsing.VERSION}",
         pages=len(reading.pages) if reading.paged else None,
         warnings=list(reading.warnings),
         metadata={**reading.metadata, **_described(lease)},

@@ -474,6 +474,7 @@ class Document(TypedDict):
     title: str
     size: int
     mime: str
+    reader: str
     sha256: str
     version: int
     serving_version: int
@@ -501,6 +502,7 @@ class DocumentAccepted(TypedDict):
     title: str
     size: int
     mime: str
+    reader: str
     sha256: str
     version: int
     serving_version: int

@@ -10,7 +10,10 @@ from retrieval.parsing.limits import DEFAULT, Limits
 from retrieval.parsing.sandbox import read_confined
 from retrieval.parsing.source import Source
 
-__all__ = ["PAGE_BREAK", "Block", "Limits", "Page", "ReadError", "Reading", "read"]
+__all__ = ["PAGE_BREAK", "VERSION", "Block", "Limits", "Page", "ReadError", "Reading", "read"]
+
+VERSION = 2
+"""Raised whenever a reader takes another text from the same file, so that documents read before can be told."""
 
 
 def read(

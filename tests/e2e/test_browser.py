@@ -72,6 +72,7 @@ def collection_with(person: Person, name: str, file: Path) -> str:
     page.get_by_label("Name of the collection").fill(name)
     page.get_by_role("button", name="Create", exact=True).click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
+    expect(page.get_by_text("There is nothing in this collection yet.")).to_be_visible()
     page.locator("#files").set_input_files(file)
     row = page.locator("li.document", has_text=file.name)
     expect(row).to_have_attribute("data-status", "ready")

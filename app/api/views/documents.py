@@ -51,6 +51,10 @@ class DocumentOutput(serializers.Serializer[Any]):
     title = serializers.CharField(help_text="From the file itself, where it has one.")
     size = serializers.IntegerField(help_text="Bytes.")
     mime = serializers.CharField(help_text="What the content is; empty until it was looked at.")
+    reader = serializers.CharField(
+        help_text="Format and version of what read it last, as `pdf/2`; an older version may have read less. Empty: "
+        "not known."
+    )
     sha256 = serializers.CharField()
     version = serializers.IntegerField()
     serving_version = serializers.IntegerField(help_text="The version that search sees; 0: none yet.")

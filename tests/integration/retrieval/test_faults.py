@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from retrieval import commit, lanes, removal, selectors, tasks
+from retrieval import commit, lanes, parsing, removal, selectors, services, tasks
 from retrieval.models import Chunk, ChunkVector, Collection, Document, Grant, Status
 from retrieval.types import Viewer
 from tests.integration.retrieval.conftest import PERSON, Put, find
@@ -28,6 +28,31 @@ def test_a_long_file_with_many_headings_goes_through(
     document = put(text, "long.md")
     assert document.status == "ready"
     assert document.chunk_count == ChunkVector.objects.filter(document_id=document.pk).count() > 100
+
+
+def test_a_question_on_a_late_row_finds_it_with_its_header(
+    put: Put, twin: TwinEmbedder, viewer: Viewer
+) -> None:
+    """E14: three thousand rows, two columns of the same name."""
+    rows = "\n".join(f"account{n},{n * 7},{n * 11},branch{n % 9}" for n in range(3000))
+    document = put(f"Account,Amount,Amount,Branch\n{rows}\n", "ledger.csv")
+    assert (document.status, document.reader) == ("ready", f"csv/{parsing.VERSION}")
+    best = find("amount of account2900", viewer, limit=1)[0]
+    assert "account2900 | 20300 | 31900 | branch2" in best.text
+    assert "Account | Amount | Amount | Branch" in f"{best.heading}\n{best.text}"
+
+
+def test_a_document_says_which_reader_read_it(
+    put: Put, twin: TwinEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E17: what an older reader read is told apart, and reading it anew brings it up to date."""
+    document = put("<html><h1>Fees</h1><p>Three per cent.", "fees.html")
+    assert document.reader == f"html/{parsing.VERSION}"
+    monkeypatch.setattr(parsing, "VERSION", parsing.VERSION + 1)
+    services.document_reread(document=document)
+    services.document_ingest(document.pk)
+    document.refresh_from_db()
+    assert document.reader == f"html/{parsing.VERSION}"
 
 
 def test_an_empty_file_lends_no_other_text(put: Put, twin: TwinEmbedder, viewer: Viewer) -> None:

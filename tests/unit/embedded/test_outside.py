@@ -1,5 +1,8 @@
+import platform
+
 import pytest
 
+from app.embedded import valkey
 from app.embedded.errors import EmbeddedError
 from app.embedded.outside import outside_check, parts_wanted
 
@@ -54,3 +57,9 @@ def test_a_description_without_its_server_is_left_out(
 def test_what_celery_cannot_use_as_a_broker_is_refused(url: str) -> None:
     with pytest.raises(EmbeddedError, match="one Redis or Valkey"):
         outside_check({"REDIS_URL": url}, print)
+
+
+def test_a_machine_without_a_packaged_part_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    with pytest.raises(EmbeddedError, match=r"no packaged Valkey for riscv64.*set REDIS_URL"):
+        valkey.binary()
