@@ -52,7 +52,7 @@ class Lease:
         now = timezone.now()
         values: dict[str, object] = {"lease_expires_at": lease_end(), "progressed_at": now, **fields}
         if "status" in fields:
-            values["stage_at"] = now
+            values["stage_at"] = values["updated_at"] = now
         if not self._mine().update(**values):
             raise LeaseLost
 

@@ -156,6 +156,7 @@ class Document(Row):
     serving_version = models.PositiveIntegerField(default=0)
     created_by = models.CharField(max_length=64)
     updated_at = models.DateTimeField(auto_now=True)
+    """When it last changed its state or was described; progress within a stage is `progressed_at`."""
 
     status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED)
     progress_done = models.PositiveIntegerField(default=0)
@@ -203,6 +204,7 @@ class Document(Row):
         ]
         indexes = [
             models.Index(fields=["collection", "-created_at"], name="document_newest"),
+            models.Index(fields=["collection", "-updated_at"], name="document_changed"),
             models.Index(
                 fields=["lease_expires_at"],
                 condition=models.Q(status__in=("queued", "parsing", "chunking", "embedding")),

@@ -2,12 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from retrieval.errors import Forbidden, NotFound
-from retrieval.models import Collection, Document, DocumentText, EmbeddingSpace, Grant, Receipt
+from retrieval.models import (
+    WORKING,
+    Collection,
+    Document,
+    DocumentText,
+    EmbeddingSpace,
+    Grant,
+    Receipt,
+    Status,
+)
 from retrieval.types import VERBS, Verb, Viewer
 
 
@@ -109,6 +119,19 @@ def grants_list(viewer: Viewer, collection_id: UUID) -> QuerySet[Grant]:
 def documents_list(viewer: Viewer, collection_id: UUID) -> QuerySet[Document]:
     """Documents of a readable collection, newest first. Errors: NotFound."""
     return Document.objects.filter(collection=collection_get(viewer, collection_id)).order_by("-created_at")
+
+
+MOST_CHANGED = 200
+
+
+def documents_changed(viewer: Viewer, collection_id: UUID, since: datetime) -> list[Document]:
+    """Documents of a readable collection that are not finished, or changed their state since: the newest changes first,
+    MOST_CHANGED of each kind at most. Errors: NotFound.
+    """
+    rows = documents_list(viewer, collection_id).order_by("-updated_at")
+    changed = rows.filter(updated_at__gte=since)[:MOST_CHANGED]
+    unfinished = rows.filter(status__in=(Status.QUEUED, *WORKING)).order_by("queued_at")[:MOST_CHANGED]
+    return list({row.pk: row for row in (*changed, *unfinished)}.values())
 
 
 def document_get(viewer: Viewer, document_id: UUID) -> Document:

@@ -104,6 +104,11 @@ _EVENT = {
 }
 COMPONENTS: Mapping[str, Any] = {**EVENTS, "StreamEvent": _EVENT}
 
+_DOCUMENT_STREAM = {
+    "description": "Events `document` with a Document as data, as often as it changes; `removed` with {id}; for a "
+    "single document then `done` with {status}. `id` is the moment in milliseconds; a comment comes every 15 s.",
+    "content": {"text/event-stream": {"schema": _TEXT}},
+}
 _STREAM = {
     "description": "Events `turn`, `notice`, `status`, `sources`, `quotes`, `delta`, `matches`, `usage`, then one of "
     "`done` and `error`; data as in the components Event…. `id` increases; a comment comes every 15 s.",
@@ -232,6 +237,25 @@ STREAM_PATHS: Mapping[str, Any] = {
             "End a running turn, in whichever process it runs; what was written is kept.",
             parameters=[_parameter("turn_id", "path", _UUID)],
             responses={"202": _json(_object(state=_TEXT)), "default": _REFUSED},
+        )
+    },
+    "/api/v1/documents/{document_id}/events/": {
+        "get": _operation(
+            "documents_events",
+            "documents",
+            "The document now and whenever it changes, until it is ready, failed or cancelled.",
+            parameters=[_parameter("document_id", "path", _UUID)],
+            responses={"200": _DOCUMENT_STREAM, "default": _REFUSED},
+        )
+    },
+    "/api/v1/collections/{collection_id}/events/": {
+        "get": _operation(
+            "collections_events",
+            "collections",
+            "What is being read in a collection and what changes, for as long as one listens; with Last-Event-ID also "
+            "what changed since.",
+            parameters=[_parameter("collection_id", "path", _UUID), _parameter("Last-Event-ID", "header")],
+            responses={"200": _DOCUMENT_STREAM, "default": _REFUSED},
         )
     },
 }

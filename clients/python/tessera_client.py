@@ -1346,6 +1346,13 @@ class Tessera(_Http):
         )
         return answer
 
+    def collections_events(self, collection_id: str, *, last_event_id: str | None = None) -> _Stream:
+        """What is being read in a collection and what changes, for as long as one listens; with Last-Event-
+        ID also what changed since."""
+        return self._open(
+            "GET", f"/api/v1/collections/{collection_id}/events/", headers={"Last-Event-ID": last_event_id}
+        )
+
     def collections_get(self, collection_id: str) -> Collection:
         """One collection."""
         answer: Collection = self._call("GET", f"/api/v1/collections/{collection_id}/")
@@ -1482,6 +1489,10 @@ class Tessera(_Http):
             "POST", f"/api/v1/documents/{document_id}/erase/", headers={"Idempotency-Key": idempotency_key}
         )
         return answer
+
+    def documents_events(self, document_id: str) -> _Stream:
+        """The document now and whenever it changes, until it is ready, failed or cancelled."""
+        return self._open("GET", f"/api/v1/documents/{document_id}/events/")
 
     def documents_get(self, document_id: str) -> Document:
         """One document."""

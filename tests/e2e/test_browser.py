@@ -1,6 +1,7 @@
 """The main job as a person sees it: sign in, upload, ask, watch the answer, check its sources and its price."""
 
 import os
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -70,7 +71,8 @@ def collection_with(person: Person, name: str, file: Path) -> str:
     page.get_by_role("link", name="Documents").click()
     page.get_by_role("button", name="New collection").click()
     page.get_by_label("Name of the collection").fill(name)
-    page.get_by_role("button", name="Create", exact=True).click()
+    with page.expect_request(re.compile(r"/collections/[^/]+/events/")):
+        page.get_by_role("button", name="Create", exact=True).click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
     expect(page.get_by_text("There is nothing in this collection yet.")).to_be_visible()
     page.locator("#files").set_input_files(file)

@@ -16,7 +16,7 @@ from django.db import DatabaseError
 
 from app.accounts.selectors import Caller
 from app.api.errors import error_body, openai_error_body
-from app.api.stream import openai_chat, openai_other, precount, turns
+from app.api.stream import documents, openai_chat, openai_other, precount, turns
 from app.api.stream.auth import authenticate
 from app.api.stream.http import ClientGone, MethodNotAllowed, Request, Responder
 from app.api.stream.sending import error_frame
@@ -44,6 +44,8 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Handler], ...] = tuple(
         ("GET", rf"/api/v1/turns/{_ID}/events/?", turns.turn_events),
         ("POST", rf"/api/v1/turns/{_ID}/stop/?", turns.turn_stop_post),
         ("POST", r"/api/v1/precount/?", precount.precount_post),
+        ("GET", rf"/api/v1/documents/{_ID}/events/?", documents.document_events),
+        ("GET", rf"/api/v1/collections/{_ID}/events/?", documents.collection_events),
     )
 )
 

@@ -203,7 +203,7 @@ async def turn_events(request: Request, respond: Responder, caller: Caller, turn
     if "chat" not in caller.scopes:
         caller.require_scope("read")
     await run_db(turn_get, caller, turn_id)
-    await frames_send(request, respond, caller, await _events(caller, turn_id, after=_last_event(request)))
+    await frames_send(request, respond, caller, await _events(caller, turn_id, after=last_event(request)))
 
 
 async def _events(caller: Caller, turn_id: UUID, *, after: int) -> AsyncIterator[bytes]:
@@ -222,7 +222,8 @@ async def _as_seen_now(caller: Caller, frames: AsyncIterator[bytes]) -> AsyncIte
         yield await run_db(frames_rechecked, caller, part) if shows_passages(part) else part
 
 
-def _last_event(request: Request) -> int:
+def last_event(request: Request) -> int:
+    """The number of the last event a reader had; 0: none. Errors: InvalidInput."""
     value = request.headers.get("last-event-id") or request.query.get("after") or "0"
     if not _EVENT_NUMBER.fullmatch(value):
         raise InvalidInput("`Last-Event-ID` must be the number of an event.")

@@ -1,5 +1,5 @@
 // The documents page: collections on the left, the documents of one of them on the right.
-import { all, get, page, post, remove } from "../../common/js/api.js";
+import { BASE, all, get, page, post, remove } from "../../common/js/api.js";
 import { h, icon, skeleton } from "../../common/js/dom.js";
 import { count } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
@@ -14,12 +14,15 @@ const teamBox = document.getElementById("collection-team");
 const problem = document.getElementById("problem");
 const said = document.getElementById("said");
 const POLL_MS = 1000;
+const CHECK_MS = 10_000;
 const POLLED_AT_ONCE = 8;
 let collections = [];
 let current = null;
 let rows = new Map();
 let next = null;
 let rowsBox = null;
+let source = null;
+let asked = 0;
 
 function say(words) {
   said.textContent = words;
@@ -116,7 +119,8 @@ function drawPane() {
     done(item, isNew) {
       pane.querySelector(".no-documents")?.remove();
       if (isNew && !rows.has(item.id)) recount(1);
-      put(item, { top: true });
+      // An event may have told more of it already.
+      if (!(rows.get(item.id)?.item.updated_at > item.updated_at)) put(item, { top: true });
     },
   }) : h("p", { class: "muted small" }, t("You may read these documents; adding to them needs the right to write."));
   pane.replaceChildren(head(), uploading, rowsBox);
@@ -144,6 +148,7 @@ async function open(id) {
   rows = new Map();
   next = null;
   drawList();
+  source?.close();
   if (!current) return emptyPage();
   const opened = current;
   const slow = window.setTimeout(() => pane.replaceChildren(skeleton(8)), 150);
@@ -153,6 +158,7 @@ async function open(id) {
     next = part.next;
     part.items.forEach((item) => rows.set(item.id, { item, node: null }));
     drawPane();
+    follow();
   } catch (error) {
     pane.replaceChildren(head());
     showProblem(error);
@@ -165,9 +171,12 @@ async function open(id) {
 const byName = (a, b) => a.name.localeCompare(b.name);
 const FINAL = ["ready", "failed", "cancelled"];
 
+/** Ask for what is being read: each second where events do not come, now and then where they do. */
 async function poll() {
   const open_ = [...rows.values()].filter(({ item }) => !FINAL.includes(item.status)).slice(0, POLLED_AT_ONCE);
-  if (open_.length && !document.hidden) {
+  const due = !heard() || Date.now() - asked >= CHECK_MS;
+  if (open_.length && due && !document.hidden) {
+    asked = Date.now();
     const looked = await Promise.all(open_.map(({ item }) => get(`documents/${item.id}/`).catch((error) => (error.status === 404 ? { ...item, gone: true } : null))));
     for (const item of looked) {
       if (!item || !rows.has(item.id)) continue;
@@ -176,6 +185,32 @@ async function poll() {
     }
   }
   window.setTimeout(() => void poll(), POLL_MS);
+}
+
+const heard = () => source?.readyState === EventSource.OPEN;
+
+/** Follow the open collection by events; a tab that nobody sees keeps no connection. */
+function follow() {
+  source?.close();
+  source = null;
+  if (!current || document.hidden) return;
+  const followed = current.id;
+  source = new EventSource(`${BASE}collections/${followed}/events/`);
+  source.addEventListener("document", ({ data }) => current?.id === followed && tell(JSON.parse(data)));
+  source.addEventListener("removed", ({ data }) => {
+    const known = current?.id === followed && rows.get(JSON.parse(data).id);
+    if (known) rowActions.removed(known.item);
+  });
+}
+
+/** A document as an event has it: one of ours, or one that somebody else has just put in. */
+function tell(item) {
+  const [newest] = [...rows.values()].map((row) => row.item.created_at).sort().slice(-1);
+  if (rows.has(item.id)) return put(item);
+  if (!rowsBox || (newest && item.created_at <= newest)) return undefined;
+  pane.querySelector(".no-documents")?.remove();
+  recount(1);
+  return put(item, { top: true });
 }
 
 function showForm(open) {
@@ -215,6 +250,7 @@ async function begin() {
   document.getElementById("collection-cancel").addEventListener("click", () => showForm(false));
   form.addEventListener("submit", (event) => void create(event));
   window.addEventListener("popstate", () => void open(fromAddress()));
+  document.addEventListener("visibilitychange", follow);
   list.replaceChildren(skeleton(4));
   try {
     const [me, found] = await Promise.all([get("me/"), all("collections/")]);
