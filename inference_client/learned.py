@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Any, NamedTuple
 
+import numpy as np
+
 MESSAGE_OVERHEAD = 4
 """Tokens a chat template adds around a message, as a rule; what is right for one model is off for another."""
 REPLY_OVERHEAD = 3
@@ -59,34 +61,36 @@ _STRENGTH = (0.02, 0.0002, 0.0002, *(0.01,) * 12)
 """How firmly the prior is held, in pairs of the size of a fact's share of a prompt."""
 
 
-def _rest(kept: Iterable[int]) -> bytes:
-    return bytes(set(range(256)) - set(kept))
-
-
-_KINDS = (
-    _rest(b"0123456789"),
-    _rest(range(65, 91)),
-    _rest(b".,;:!?()[]{}<>\"'/\\-_=*#%&+|@~^$`"),
-    _rest(b" "),
-    _rest(range(0xC2, 0xCC)),
-    _rest(range(0xCC, 0xD5)),
-    _rest(range(0xD5, 0xE0)),
-    _rest(range(0xE0, 0xE2)),
-    _rest((0xE2,)),
-    _rest(range(0xE3, 0xEA)),
-    _rest(range(0xEA, 0xEE)),
-    _rest(range(0xEE, 0xF5)),
+_KINDS: tuple[Iterable[int], ...] = (
+    b"0123456789",
+    range(65, 91),
+    b".,;:!?()[]{}<>\"'/\\-_=*#%&+|@~^$`",
+    b" ",
+    range(0xC2, 0xCC),
+    range(0xCC, 0xD5),
+    range(0xD5, 0xE0),
+    range(0xE0, 0xE2),
+    (0xE2,),
+    range(0xE3, 0xEA),
+    range(0xEA, 0xEE),
+    range(0xEE, 0xF5),
 )
-"""What is left of a text without these bytes is one kind of character, each by its first byte."""
-_PLAIN_KINDS = _KINDS[:4]
+"""The bytes by which each kind of character is known: beyond ASCII its first one."""
+_OF_KIND = np.zeros((len(_KINDS), 256), dtype=np.int64)
+for _at, _bytes in enumerate(_KINDS):
+    _OF_KIND[_at, list(_bytes)] = 1
+_SLICE = 1 << 20
+"""Bytes looked at together: each takes eight while they are counted."""
 _BEYOND_ASCII = Facts._fields.index("latin")
 
 
 def facts_of(text: str, tokens: int) -> Facts:
-    """The facts of a piece of text that has `tokens` by our tokenizer; linear, some hundred times cheaper than it."""
-    data = text.encode("utf-8", "replace")
-    kinds = _PLAIN_KINDS if text.isascii() else _KINDS
-    return Facts(tokens, 0, 0, *[len(data.translate(None, others)) for others in kinds])
+    """The facts of a piece of text that has `tokens` by our tokenizer; linear, some twenty times cheaper than it."""
+    data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
+    counts = np.bincount(data[:_SLICE], minlength=256)
+    for at in range(_SLICE, len(data), _SLICE):
+        counts += np.bincount(data[at : at + _SLICE], minlength=256)
+    return Facts(tokens, 0, 0, *(_OF_KIND @ counts).tolist())
 
 
 def joined(pieces: Iterable[Facts]) -> Facts:

@@ -43,6 +43,11 @@ class Meter:
         """What counts: of an own tokenizer nothing is corrected."""
         return UNLEARNED if self.is_own else self.learned
 
+    @cached_property
+    def reply(self) -> int:
+        """What is expected of a prompt without a message: the beginning of the answer."""
+        return self.expected(Facts(prompts=1))
+
     def expected(self, facts: Facts) -> int:
         """What the server is likely to say."""
         return self.weighs.expected(facts)

@@ -188,7 +188,8 @@ class BudgetAddForm(BudgetForm):
     key = _KeyField(
         ApiKey.objects.filter(revoked_at=None).select_related("team").order_by("prefix"),
         required=False,
-        help_text="Scope key.",
+        help_text="Scope key. Left empty: each key by itself, so whoever makes ten has ten times as much; what bounds "
+        "them together is a limit of the person or the team.",
     )
     unit = forms.ChoiceField(choices=_words(Unit))
     period = forms.ChoiceField(choices=_words(Period), initial="month")

@@ -21,7 +21,7 @@ from app.gate.types import CallPlan
 from inference_client.adapters.kinds import kind_of
 from inference_client.counting import Counted
 from inference_client.images import picture_tokens, rule_of
-from inference_client.learned import MESSAGE_OVERHEAD, Facts, joined
+from inference_client.learned import MESSAGE_OVERHEAD, joined
 from inference_client.meter import Meter
 from inference_client.types import Message
 from retrieval.types import Prompt, PromptMessage
@@ -111,7 +111,7 @@ def placed(ask: Ask, *, scale: float = 1.0) -> Ask:
     found = attached(
         ask.attachments,
         window=target.context_window,
-        count=_counter(target, scale),
+        count=_counter(target, meter_of(target), scale),
         picture_tokens=lambda part: picture_tokens(part, rule),
     )
     own = ask.attachments_id
@@ -121,8 +121,8 @@ def placed(ask: Ask, *, scale: float = 1.0) -> Ask:
     return replace(ask, attached=found, collections=collections, targets=targets)
 
 
-def _counter(target: Target, scale: float) -> precount.Count:
-    of_message = meter_of(target).weighs.of_message
+def _counter(target: Target, meter: Meter, scale: float) -> precount.Count:
+    of_message = meter.weighs.of_message
 
     def count(text: str) -> int:
         # The steps after this add the usual marks themselves.
@@ -144,8 +144,7 @@ def estimate_of(ask: Ask, *, scale: float = 1.0) -> Estimate:
     checks.check_length(ask.question)
     target = ask.targets[0]
     meter = meter_of(target)
-
-    count = _counter(target, scale)
+    count = _counter(target, meter, scale)
     pictures = messages_pictures(target, ask.messages or ())
     return precount.estimate(
         count=count,
@@ -157,7 +156,7 @@ def estimate_of(ask: Ask, *, scale: float = 1.0) -> Estimate:
         system=system_of(ask),
         given=_given(ask, count),
         attachments=pictures + ask.attached.tokens,
-        reply=meter.expected(Facts(prompts=1)),
+        reply=meter.reply,
         history=ask.history,
         question=ask.question,
         searches=bool(ask.collections),
@@ -178,7 +177,9 @@ def _accuracy(ask: Ask, meter: Meter, *, has_pictures: bool) -> Accuracy:
     """The band of the newest texts, and of what goes along with them."""
     texts = [text for pair in ask.history[-_SAMPLE:] for text in (pair.question, pair.answer)]
     texts += [words_of(message) for message in (ask.messages or ())[-_SAMPLE:]]
-    facts = joined([text_facts(meter.counter.name, text) for text in (*texts, ask.question)])
+    facts = text_facts(meter.counter.name, ask.question)
+    if texts:
+        facts = joined([facts, *(text_facts(meter.counter.name, text) for text in texts)])
     pct = meter.error_pct(facts)
     if ask.options.tools or ask.options.response_format:
         pct = max(pct, _TOOLS_PCT)

@@ -114,6 +114,11 @@ def test_the_facts_of_a_text(text: str, seen: Facts) -> None:
     assert facts_of(text, seen.tokens) == seen
 
 
+def test_a_book_is_looked_at_in_slices() -> None:
+    one = facts_of("Año 2024: “Ja” ", 7)
+    assert facts_of("Año 2024: “Ja” " * 120_000, 7) == Facts(7, 0, 0, *(120_000 * count for count in one[3:]))
+
+
 SENTENCES = (
     "The library opens at nine and closes late in the evening, except on public holidays.",
     "Die Bücherei öffnet um neun Uhr und schließt spät am Abend, außer an Feiertagen.",
