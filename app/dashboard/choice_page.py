@@ -19,7 +19,7 @@ from app.dashboard.choice_reads import Growing
 from app.dashboard.filters import SpendFilter, day_start
 from app.dashboard.naming import names_of
 from app.dashboard.staff import StaffPage
-from app.dashboard.tables import Cell, Table, table_of
+from app.dashboard.tables import Cell, Table, folded, table_of
 from app.dashboard.trend import Month, growth
 from app.dashboard.views import csv_answer
 
@@ -39,7 +39,7 @@ class ChoiceView(StaffPage, View):
                 table = _TABLES[name](at)
             return csv_answer(table, f"choice-{name}-{_today(at)}")
         with one_moment():
-            tables = {name: made(at) for name, made in _TABLES.items()}
+            tables = {name: folded(made(at), _NOTES) for name, made in _TABLES.items()}
         first, last = _months(at)
         context = {
             "section": "choice",
@@ -76,10 +76,10 @@ def _growth(at: datetime) -> Table:
         until=day_start(last + timedelta(days=1), zone),
     )
     columns = (
-        "Model", "Requests", "a month", "Cost each", "a month", "Input tokens each", "a month", "Output tokens each",
-        "a month", "Cost of the month", "In half a year",
+        "Model", "Requests", "Requests grow", "Cost each", "Cost grows", "Input tokens each", "Input grows",
+        "Output tokens each", "Output grows", "Cost of the month", "In half a year",
     )  # fmt: skip
-    return table_of(columns, [_growing(one, last) for one in found])
+    return table_of(columns, [_growing(one, last) for one in found if any(m.requests for m in one.months)])
 
 
 def _growing(one: Growing, last: date) -> list[Cell]:
@@ -115,11 +115,11 @@ def _own(at: datetime) -> Table:
     rows = [
         [
             Cell(names[one.deployment_id].text),
-            _amount(one.per_hour),
-            _speed(one.tokens_per_s, measured=one.measured),
-            _part(one.used),
-            _amount(one.own_per_million),
             Cell(names[one.managed_id].text),
+            _amount(one.per_hour),
+            _part(one.used),
+            _speed(one.tokens_per_s, measured=one.measured),
+            _amount(one.own_per_million),
             _amount(one.managed_per_million),
             _even(one.break_even),
             _cheaper(one.own_per_million, one.managed_per_million),
@@ -127,8 +127,8 @@ def _own(at: datetime) -> Table:
         for one in found
     ]
     columns = (
-        "Own server", "An hour", "Can do", "Used", "A million tokens", "Paid by the token", "A million tokens",
-        "Breaks even at", "Cheaper now",
+        "Own server", "Paid by the token", "An hour", "Used", "Can do", "A million tokens", "There", "Breaks even at",
+        "Cheaper now",
     )  # fmt: skip
     return table_of(columns, rows)
 
@@ -136,7 +136,7 @@ def _own(at: datetime) -> Table:
 def _speed(tokens_per_s: Decimal | None, *, measured: bool) -> Cell:
     if tokens_per_s is None:
         return Cell("unknown", muted=True)
-    words = "at its knee" if measured else "in its busiest hour: measure its knee"
+    words = "its knee" if measured else "its busiest hour"
     return Cell(f"{tokens_per_s:,.0f} tokens/s", f"{tokens_per_s:.2f}", note=words)
 
 
@@ -176,6 +176,11 @@ def _smaller(at: datetime) -> Table:
 
 
 _TABLES: Mapping[str, Callable[[datetime], Table]] = {"growth": _growth, "own": _own, "smaller": _smaller}
+_NOTES = {
+    **dict.fromkeys(("Requests grow", "Cost grows", "Input grows", "Output grows"), "{} a month"),
+    "Can do": "of {}",
+}
+"""Columns that stand below others on the page."""
 
 
 def _amount(amount: Decimal | None) -> Cell:

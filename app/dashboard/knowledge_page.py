@@ -19,7 +19,7 @@ from app.common.clock import now
 from app.common.formatting import count, share, size
 from app.dashboard.naming import names_of
 from app.dashboard.staff import StaffPage
-from app.dashboard.tables import Cell, Table, table_of
+from app.dashboard.tables import Cell, Table, folded, table_of
 from app.dashboard.views import csv_answer
 from retrieval import stock
 from retrieval.stock import Shelf
@@ -58,7 +58,7 @@ class KnowledgeView(StaffPage, View):
             "span": span,
             "whole": whole,
             "ready_day": stock.ready_since(now() - timedelta(days=1)),
-            "tables": {name: made(since) for name, made in _TABLES.items()},
+            "tables": {name: folded(made(since), _NOTES) for name, made in _TABLES.items()},
         }
         return render(request, "dashboard/knowledge.html", context)
 
@@ -81,7 +81,7 @@ def _collections(since: datetime) -> Table:
         for shelf in shelves
     ]
     columns = (
-        "Collection", "Team", "Documents", "Failed", "Pages", "Size", "Passages", "Questions", "Nothing found",
+        "Collection", "Team", "Documents", "Failed", "Size", "Pages", "Passages", "Questions", "Nothing found",
         "Not cited", "Good", "Bad",
     )  # fmt: skip
     return table_of(columns, rows)
@@ -91,9 +91,9 @@ def _collection(shelf: Shelf, team: str, found: Served) -> list[Cell]:
     return [
         Cell(shelf.name, muted=shelf.collection_id is None),
         Cell(team),
-        *(_count(number) for number in (shelf.documents, shelf.failed, shelf.pages)),
-        Cell(size(shelf.size), str(shelf.size)),
-        *(_count(number) for number in (shelf.chunks, found.questions)),
+        *(_count(number) for number in (shelf.documents, shelf.failed)),
+        Cell(size(shelf.size), str(shelf.size), muted=not shelf.size),
+        *(_count(number) for number in (shelf.pages, shelf.chunks, found.questions)),
         _part(found.nothing_found, found.questions),
         _part(found.uncited, found.questions),
         _count(found.good),
@@ -158,6 +158,8 @@ _TABLES: Mapping[str, Callable[[datetime], Table]] = {
     "collections": _collections,
     "feedback": _feedback,
 }
+_NOTES = {"Failed": "{} failed", "Pages": "{} pages"}
+"""Columns that stand below others on the page."""
 
 
 def _count(number: int) -> Cell:

@@ -1,8 +1,8 @@
 """Tables as values: what a page shows and what its CSV holds are the same cells."""
 
 import csv
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from io import StringIO
 
 
@@ -54,3 +54,29 @@ def _is_number(text: str) -> bool:
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[Cell]], foot: Sequence[Cell] = ()) -> Table:
     """Of lists."""
     return Table(tuple(columns), tuple(tuple(row) for row in rows), tuple(foot))
+
+
+def folded(table: Table, notes: Mapping[str, str]) -> Table:
+    """The table for a page, narrower than its CSV: each column named in `notes` becomes a remark below the one before.
+
+    The value is a pattern around the text, such as `{} failed`; muted cells say nothing.
+    """
+    kept = [place for place, name in enumerate(table.columns) if name not in notes]
+    return Table(
+        tuple(table.columns[place] for place in kept),
+        tuple(_folded(table.columns, row, notes) for row in table.rows),
+        _folded(table.columns, table.foot, notes) if table.foot else (),
+    )
+
+
+def _folded(columns: Sequence[str], row: Sequence[Cell], notes: Mapping[str, str]) -> tuple[Cell, ...]:
+    cells: list[Cell] = []
+    for name, cell in zip(columns, row, strict=True):
+        if name not in notes:
+            cells.append(cell)
+        elif not cell.muted:
+            words = ", ".join(
+                part for part in (cells[-1].note, notes[name].format(cell.text), cell.note) if part
+            )
+            cells[-1] = replace(cells[-1], note=words)
+    return tuple(cells)
