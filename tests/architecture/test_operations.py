@@ -1,11 +1,18 @@
 """Alerts, their runbook, and the guide to a production installation agree with the code."""
 
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from django.conf import settings
+
+from app.embedded.product import Product, beat_program, web_program, worker_program
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES: list[dict[str, Any]] = [
@@ -113,3 +120,76 @@ def test_the_proxies_hold_nothing_back_and_believe_no_caller() -> None:
     assert not any("non_idempotent" in line for line in directives)
     for text in (NGINX, CADDY):
         assert "/metrics" in text
+
+
+# ------------------------------------------------------------------------------------------ units and proxies
+
+UNITS = sorted((ROOT / "deploy/systemd").glob("*.service"))
+ALERTS = ROOT / "deploy/prometheus-alerts.yml"
+
+
+def _found(name: str) -> str:
+    """Where a checker is; Debian puts some where only root's PATH looks."""
+    program = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        pytest.skip(f"{name} is not installed")
+    return program
+
+
+def _said(*arguments: str) -> str:
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_systemd_takes_the_units(tmp_path: Path) -> None:
+    """With this interpreter in the place of the installed one, which a checking machine has not."""
+    program, units = _found("systemd-analyze"), []
+    for unit in UNITS:
+        text = unit.read_text(encoding="utf-8").replace("/opt/tessera/.venv/bin/python", sys.executable)
+        text = re.sub(r"^(User|Group|WorkingDirectory|EnvironmentFile)=.*\n", "", text, flags=re.MULTILINE)
+        units.append(tmp_path / unit.name.replace("@", "@8000"))
+        units[-1].write_text(text.replace("/opt/tessera/docs", str(ROOT / "docs")), encoding="utf-8")
+    assert _said(program, "verify", *map(str, units)) == ""
+
+
+def test_the_units_start_what_the_product_starts() -> None:
+    text = {unit.name: unit.read_text(encoding="utf-8") for unit in UNITS}
+    product = Product(port=8000, drain_seconds=600, queues={})
+    for name, program in (
+        ("tessera-web@.service", web_program(product)),
+        ("tessera-worker@.service", worker_program("%i", ("%i",))),
+        ("tessera-beat.service", beat_program()),
+    ):
+        words = shlex.split(re.findall(r"^ExecStart=(.*)$", text[name], re.MULTILINE)[0])
+        assert set(program.argv[1:]) - {"%i@tessera", "8000", *words} == set(), name
+        assert "Restart=always" in text[name]
+    (stop,) = re.findall(r"^TimeoutStopSec=(\d+)$", text["tessera-web@.service"], re.MULTILINE)
+    assert int(stop) >= web_program(product).stop_seconds
+    assert all(f"tessera-worker@{queue}" in GUIDE for queue in settings.QUEUES)
+    assert all(f"`{unit.stem}`" in GUIDE for unit in UNITS)
+
+
+def test_nginx_takes_the_sample(tmp_path: Path) -> None:
+    program, openssl = _found("nginx"), _found("openssl")
+    key, certificate = tmp_path / "key.pem", tmp_path / "chain.pem"
+    _said(
+        openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+        "-subj", "/CN=tessera.example", "-keyout", str(key), "-out", str(certificate),
+    )  # fmt: skip
+    sample = NGINX.replace("/etc/ssl/tessera.example/fullchain.pem", str(certificate))
+    sample = sample.replace("/etc/ssl/tessera.example/privkey.pem", str(key))
+    # Debian's nginx of today knows `http2` as a part of `listen` alone.
+    sample = (
+        sample.replace("    http2 on;\n", "").replace("listen 80", "listen 18080").replace("443", "18443")
+    )
+    (tmp_path / "nginx.conf").write_text(
+        f"pid {tmp_path}/nginx.pid;\nerror_log {tmp_path}/error.log;\nevents {{}}\nhttp {{\n{sample}\n}}\n"
+    )
+    assert "test is successful" in _said(
+        program, "-t", "-c", str(tmp_path / "nginx.conf"), "-p", str(tmp_path)
+    )
+
+
+def test_prometheus_takes_the_alert_rules() -> None:
+    assert "SUCCESS" in _said(_found("promtool"), "check", "rules", str(ALERTS))
