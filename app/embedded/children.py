@@ -1,6 +1,7 @@
 """Child processes: each in its own session, each told by the kernel when its parent dies."""
 
 import ctypes
+import gzip
 import os
 import pwd
 import shutil
@@ -9,12 +10,14 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 # Looked up before any fork: a child may not import or allocate much between fork and exec.
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 _LOG_LIMIT = 10 * 1024 * 1024
+_LOG_KEPT = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +57,36 @@ def stat_fields(pid: int) -> list[str] | None:
 
 
 def log_open(path: Path) -> int:
-    """A descriptor to append to, mode 0600; a log over 10 MB becomes `.1` first."""
+    """A descriptor to append to, mode 0600."""
     path.parent.mkdir(exist_ok=True, mode=0o700)
-    if path.exists() and path.stat().st_size > _LOG_LIMIT:
-        path.replace(path.with_suffix(".log.1"))
+    log_trim(path)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-def log_trim(path: Path) -> None:
-    """Move the content of a log that has grown too long to `.1`, while its program goes on writing."""
-    if path.exists() and path.stat().st_size > _LOG_LIMIT:
-        shutil.copyfile(path, path.with_suffix(".log.1"))
-        path.with_suffix(".log.1").chmod(0o600)
-        os.truncate(path, 0)
+def log_trim(path: Path, *, at: datetime | None = None) -> None:
+    """Put a log's content aside each day and at 10 MB, while its program writes on; what is older than 30 days goes."""
+    moment = at or datetime.now(UTC)
+    since = path.with_suffix(".since")
+    begun, today = since.read_text() if since.exists() else "", f"{moment:%Y-%m-%d}"
+    size = path.stat().st_size if path.exists() else 0
+    if size > _LOG_LIMIT or (size and begun and begun != today):
+        _put_aside(path, path.with_name(f"{path.name}.{moment:%Y%m%d-%H%M%S}.gz"))
+    if size and begun != today:
+        since.write_text(today)
+    for part in path.parent.glob(f"{path.name}.*"):
+        if part.stat().st_mtime < (moment - _LOG_KEPT).timestamp():
+            part.unlink()
+
+
+def _put_aside(path: Path, part: Path) -> None:
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT, 0o600)
+    with (
+        path.open("rb") as source,
+        os.fdopen(descriptor, "wb") as raw,
+        gzip.GzipFile(fileobj=raw, mode="wb") as packed,
+    ):
+        shutil.copyfileobj(source, packed)
+    os.truncate(path, 0)
 
 
 def _die_with_parent(parent: int, number: int) -> Callable[[], None]:

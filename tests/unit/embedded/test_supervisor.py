@@ -1,10 +1,13 @@
 """Supervision, on small real processes."""
 
+import gzip
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -186,6 +189,27 @@ def test_a_long_log_is_moved_aside_while_its_program_writes_on(tmp_path: Path) -
     finally:
         os.close(descriptor)
     assert path.read_bytes() == b"after"
-    assert (tmp_path / "part.log.1").stat().st_size == 10 * 1024 * 1024 + 1
+    (part,) = tmp_path.glob("part.log.*.gz")
+    assert len(gzip.decompress(part.read_bytes())) == 10 * 1024 * 1024 + 1
+    assert stat.S_IMODE(part.stat().st_mode) == 0o600
     log_trim(path)
     assert path.read_bytes() == b"after"
+
+
+def test_a_log_is_cut_by_days_and_kept_for_thirty(tmp_path: Path) -> None:
+    path, first = tmp_path / "part.log", datetime(2026, 3, 1, 12, tzinfo=UTC)
+    for day in range(3):
+        path.write_text(f"day {day}")
+        log_trim(path, at=first + timedelta(days=day))
+    parts = sorted(tmp_path.glob("part.log.*.gz"))
+    assert [gzip.decompress(part.read_bytes()) for part in parts] == [b"day 1", b"day 2"]
+    for number, part in enumerate(parts):
+        written = (first + timedelta(days=number)).timestamp()
+        os.utime(part, (written, written))
+    log_trim(path, at=first + timedelta(days=30, hours=1))
+    assert sorted(tmp_path.glob("part.log.*.gz")) == parts[1:]
+    other = tmp_path / "partner.log.20200101-000000.gz"
+    other.write_text("another program's")
+    os.utime(other, (0, 0))
+    log_trim(path, at=first + timedelta(days=32))
+    assert other.exists()
