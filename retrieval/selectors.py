@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from retrieval.errors import Forbidden, NotFound
 from retrieval.models import (
+    LEVELS,
     WORKING,
     Collection,
     Document,
@@ -47,6 +48,18 @@ def _collections(viewer: Viewer, verb: Verb) -> QuerySet[Collection]:
 def collections_readable(viewer: Viewer) -> QuerySet[Collection]:
     """Every collection the viewer may search, newest first; those of conversations included."""
     return _collections(viewer, "read").order_by("-created_at")
+
+
+def searched_level(viewer: Viewer, ids: Sequence[UUID] | None) -> str:
+    """The highest privacy level among what a search of these collections looks through; None: all that is readable.
+
+    A question says much of what it is asked about, so it goes only where that may go. One without chunks counts for
+    nothing: there is nothing in it to be found.
+    """
+    searched = _collections(viewer, "read").filter(chunk_count__gt=0)
+    if ids is not None:
+        searched = searched.filter(pk__in=ids)
+    return max(searched.values_list("level", flat=True).distinct(), key=LEVELS.index, default=LEVELS[0])
 
 
 def collections_writable(viewer: Viewer) -> QuerySet[Collection]:

@@ -57,8 +57,8 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object, model: str |
     """Vectors of `texts`, in order, by `model` (None: whichever embeds here).
 
     `payer` is the open `Admission` of a turn (its reservation covers the query), or a mapping with `team_id`
-    (ingestion: the owner team of the collection pays, by a reservation of its own for each batch), the privacy
-    `level` of the texts and, where there is one, the `collection_id`.
+    (ingestion: the owner team of the collection pays, by a reservation of its own for each batch) or a whole `payer`,
+    the privacy `level` of the texts and, where there is one, the `collection_id`.
     Errors: PartFailed naming the embedder; BudgetExhausted.
     """
     if isinstance(payer, Admission):
@@ -147,6 +147,8 @@ def payer_of(payer: object) -> Payer:
     """Who pays, as `embed` was told. Errors: TypeError."""
     if isinstance(payer, Payer):
         return payer
+    if isinstance(payer, dict) and isinstance(payer.get("payer"), Payer):
+        return payer_of(payer["payer"])
     if isinstance(payer, dict):
         team_id = payer.get("team_id")
         return Payer(team_id=UUID(str(team_id)) if team_id else None)

@@ -3,7 +3,7 @@
 import pytest
 
 from app.billing.selectors import spend
-from app.catalog.models import Backend
+from app.catalog.models import Backend, Deployment
 from retrieval.services import document_ingest
 from tests.factories import collection_make, document_make, user_make
 
@@ -78,6 +78,26 @@ def test_filters_narrow_what_is_found(client, user, team, chat_target, originals
 
     assert texts(languages=["en"]) == ["The pump is blue."]
     assert [texts(languages=["de"]), texts(metadata={"a": 1}), texts(documents=[])] == [[], [], []]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_question_goes_only_to_an_embedder_cleared_for_what_is_searched(
+    client, user, team, chat_target, originals_dir
+):
+    _ready(user, team)
+    private = collection_make(team=team, user=user, level="private")
+    embedders = Deployment.objects.filter(purpose="embedding")
+    embedders.update(clearance="internal")
+    # Nothing private to be found yet.
+    assert client.post(SEARCH, {"query": "pumps"}, format="json").status_code == 200
+    embedders.update(clearance="private")
+    assert document_ingest(document_make(collection=private, content=b"The pump is secret.").pk) == "ready"
+    assert client.post(SEARCH, {"query": "pumps"}, format="json").status_code == 200
+    embedders.update(clearance="internal")
+    for collections in (None, [str(private.pk)]):
+        answer = client.post(SEARCH, {"query": "pumps", "collections": collections}, format="json")
+        assert answer.status_code == 503
+        assert "private content" in answer.json()["error"]["message"]
 
 
 def _ready(user, team):

@@ -16,6 +16,7 @@ from app.api.paging import listed, whole
 from app.api.serializers import body, refusals
 from app.billing.types import Payer
 from retrieval.search import search
+from retrieval.selectors import searched_level
 from retrieval.types import Filters
 
 
@@ -100,12 +101,13 @@ class SearchView(APIView):
             user_id=caller.user_id,
             key_id=caller.key_id,
         )
+        viewer = viewer_of(caller)
         found = async_to_sync(search)(
             query=asked["query"],
-            viewer=viewer_of(caller),
+            viewer=viewer,
             collection_ids=asked["collections"],
             limit=asked["limit"],
-            payer=payer,
+            payer={"payer": payer, "level": searched_level(viewer, asked["collections"])},
             filters=Filters(**asked["filters"]) if "filters" in asked else None,
         )
         return whole(self.Output(found, many=True).data)
