@@ -58,7 +58,7 @@ def upstream(tools: Path, *, gap_ms: float) -> subprocess.Popen[bytes]:
     """The stand-in server, on core 1."""
     words = ["--port", str(UPSTREAM_PORT), "--tokens", str(TOKENS), "--gap-ms", str(gap_ms)]
     process = subprocess.Popen([sys.executable, str(tools / "upstream.py"), *words])
-    wait_for(f"http://127.0.0.1:{UPSTREAM_PORT}/health")
+    wait_for(process, f"http://127.0.0.1:{UPSTREAM_PORT}/health")
     return process
 
 
@@ -98,20 +98,23 @@ def web(env: dict[str, str]) -> subprocess.Popen[bytes]:
         env=env,
         preexec_fn=lambda: os.sched_setaffinity(0, {0}),  # noqa: PLW1509 - this process has one thread
     )
-    wait_for(f"http://127.0.0.1:{WEB_PORT}/healthz")
+    wait_for(process, f"http://127.0.0.1:{WEB_PORT}/healthz")
     return process
 
 
-def wait_for(url: str) -> None:
-    for _ in range(200):
+def wait_for(process: subprocess.Popen[bytes], url: str) -> None:
+    """Until it answers; one that does not in two minutes is stopped with the bench."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end and process.poll() is None:
         try:
-            urllib.request.urlopen(url, timeout=1).read()
+            urllib.request.urlopen(url, timeout=5).read()
         except urllib.error.HTTPError:
             return
         except OSError:
             time.sleep(0.1)
         else:
             return
+    process.kill()
     sys.exit(f"{url} does not answer")
 
 

@@ -87,8 +87,11 @@ class Asked:
         if b" 200 " not in head.splitlines()[0]:
             raise RuntimeError((head + await reader.read(2000)).decode())
         mark = b'"content":"' if number % 2 == 0 else b"event: delta"
-        while mark not in await reader.readline():
-            pass
+        said = b""
+        while mark not in (line := await reader.readline()):
+            if not line:
+                raise RuntimeError(f"No token came: {said.decode()}")
+            said += line
         return reader, writer
 
 
