@@ -36,7 +36,7 @@ def call(function: str, payload: Mapping[str, Any]) -> Json:
 def call_maybe(function: str, payload: Mapping[str, Any]) -> Json | None:
     """The same for a function that may answer null."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {function}(%s::jsonb)::text", [_written(payload)])
+        cursor.execute(f"SELECT {function}(%s::jsonb)::text", [written(payload)])
         answer = cursor.fetchone()[0]
     return None if answer is None else json.loads(answer, parse_float=Decimal)
 
@@ -46,12 +46,12 @@ def call_each(function: str, payloads: Sequence[Mapping[str, Any]]) -> list[Json
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {function}(value)::text FROM jsonb_array_elements(%s::jsonb)",  # noqa: S608 - names are ours
-            [_written(payloads)],
+            [written(payloads)],
         )
         return [json.loads(answer, parse_float=Decimal) for (answer,) in cursor.fetchall()]
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
     """As JSON. A server's own usage block may hold numbers that orjson has no room for."""
     try:
         return orjson.dumps(value, default=str).decode()

@@ -121,7 +121,8 @@ BEGIN
     asked_output_tokens, held_price, effective_at, heartbeat_at, expires_at, seen_input_tokens, seen_output_tokens,
     settled_by, estimated, price_missing, overshoot, late, recreated
   ) VALUES (
-    (p ->> 'reservation_id')::uuid, v_now, 'held', p ->> 'kind', (p ->> 'team_id')::uuid, (p ->> 'account_id')::uuid,
+    -- Written now also where the call is of the past, or it could not be taken back: see billing_unwrite.
+    (p ->> 'reservation_id')::uuid, clock_timestamp(), 'held', p ->> 'kind', (p ->> 'team_id')::uuid, (p ->> 'account_id')::uuid,
     (p ->> 'key_id')::uuid, (p ->> 'deployment_id')::uuid, (p ->> 'turn_id')::uuid, (p ->> 'thread_id')::uuid,
     (SELECT array_agg(c::uuid ORDER BY c) FROM jsonb_array_elements_text(coalesce(p -> 'collections', '[]')) AS c),
     coalesce(p ->> 'request_id', ''),
