@@ -73,12 +73,25 @@ def entries_page(scope: SpendScope, *, after: str = "", limit: int = 100) -> tup
 
 
 def entries_total(scope: SpendScope) -> SpendSum:
-    """Their sum, one by one: for what roll-ups do not tell apart, such as one thread or what is marked."""
+    """Their sum, one by one: for what roll-ups do not tell apart, such as one thread or what is marked.
+
+    What is marked may be much, so of that only what stands on the entries themselves is summed: no turns, and no tokens
+    that are a part of others.
+    """
     ids, params = _entries(scope).values("id").query.sql_with_params()
-    added = ", ".join(f"coalesce(sum({name}), 0)" for name in SUMS)
+    names = _OWN if scope.flag else SUMS
+    rows = _ITSELF if scope.flag else "billing_spendfact"
+    added = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {added} FROM billing_spendfact WHERE id IN ({ids})", params)  # noqa: S608 - names are ours
-        return SpendSum(**dict(zip(SUMS, cursor.fetchone(), strict=True)))
+        cursor.execute(f"SELECT {added} FROM {rows} WHERE id IN ({ids})", params)  # noqa: S608 - names are ours
+        return SpendSum(**dict(zip(names, cursor.fetchone(), strict=True)))
+
+
+_OWN = ("entries", "price", "cost", "uncosted", "input_tokens", "output_tokens")
+_ITSELF = (
+    "(SELECT id, 1 AS entries, price, cost, (cost IS NULL)::integer AS uncosted, input_tokens, output_tokens "
+    "FROM billing_ledgerentry) e"
+)
 
 
 def _entries(scope: SpendScope) -> QuerySet[LedgerEntry]:

@@ -15,9 +15,8 @@ _OWNERS = (
     "collections",
     "thread_id",
 )
-_ADDED = ", ".join(
-    f"sum({name}){'::numeric(28, 15)' if name in MONEY_SUMS else ''} AS {name}" for name in SUMS
-)
+_ADDED = ", ".join(f"sum({name})::{'numeric' if name in MONEY_SUMS else 'bigint'} AS {name}" for name in SUMS)
+_KEPT_SUMS = ", ".join(f"{name}::{'numeric' if name in MONEY_SUMS else 'bigint'}" for name in SUMS)
 _MEASURED = ", ".join(SUMS)
 _MERGED = (
     "(SELECT f.* FROM billing_spendfact f WHERE NOT EXISTS ("
@@ -55,23 +54,24 @@ def _check(grain: str) -> str:
     part = _PARTS.get(grain)
     rows = f"(SELECT * FROM billing_rollup WHERE grain = '{part}') x" if part else _MERGED  # noqa: S608 - constants
     owners = ", ".join(_OWNERS)
+    name = f"hash_record_extended(ROW(at, {owners}), 0)"
     zone = "(SELECT zone FROM billing_rollupzone)"
     where = "WHERE thread_id IS NOT NULL" if grain == "thread" else ""
-    # Hashed by everything that tells two sums apart, because NULLs cannot be hashed as equal.
+    # Joined by a hash of all that tells two sums apart: NULLs are equal in it, and were two alike, both would be shown.
     return f"""
         WITH t AS (
-          SELECT md5(ROW(at, {owners})::text) AS name, at, team_id, ROW({_MEASURED})::text AS sums FROM (
+          SELECT {name} AS name, at, team_id, ROW({_MEASURED}) AS sums FROM (
             SELECT billing_rollup_at('{grain}', at, {zone}) AS at, {", ".join(_owner(grain, n) for n in _OWNERS)},
               {_ADDED}
             FROM {rows} {where}
             GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
           ) added
         ), s AS (
-          SELECT md5(ROW(at, {owners})::text) AS name, at, team_id, ROW({_MEASURED})::text AS sums
+          SELECT {name} AS name, at, team_id, ROW({_KEPT_SUMS}) AS sums
           FROM billing_rollup WHERE grain = '{grain}'
         )
         SELECT concat('roll-up {grain} ', coalesce(s.at, t.at), ' of team ', coalesce(s.team_id, t.team_id)),
-          s.sums, t.sums
+          s.sums::text, t.sums::text
         FROM s FULL JOIN t ON t.name = s.name WHERE s.sums IS DISTINCT FROM t.sums"""  # noqa: S608 - constants
 
 

@@ -38,12 +38,14 @@ def count(number: int) -> str:
 
 
 def share(part: Decimal, whole: Decimal) -> str:
-    """`12 %`; a part that is there but below one percent says so."""
+    """`12 %`; a part that is there but below one percent says so, and so does one that is not quite all."""
     if not whole:
         return "0 %"
     percent = part / whole * 100
     if 0 < percent < 1:
         return "<1 %"
+    if 99 < percent < 100:
+        return ">99 %"
     return f"{percent.quantize(Decimal(1), rounding=ROUND_HALF_EVEN)} %"
 
 
