@@ -144,7 +144,7 @@ def test_only_services_that_need_it_are_the_owner() -> None:
 # ----------------------------------------------------------------------------------------------------- locks
 
 
-@pytest.mark.parametrize("name", ["base", "embedded", "dev", "model"])
+@pytest.mark.parametrize("name", ["base", "embedded", "dev", "model", "clients"])
 def test_lock_is_pinned_hashed_and_complete(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
     assert "://" not in text
