@@ -97,7 +97,8 @@ class _Call:
     began: datetime
     ended: datetime
     tokens: Tokens
-    estimated: bool
+    at_most: Tokens | None = None
+    """What it may have been at most, where that is not certain."""
 
 
 def servers_reconcile(*, since: datetime, until: datetime) -> list[Reconciled]:
@@ -130,8 +131,8 @@ def _reconcile(backend: Backend, samples: Sequence[_Sample]) -> Reconciled:
     inside = [call for call in calls if first < call.ended <= last]
     edges = [c for c in calls if c.began - SLACK <= first or c.began <= last + SLACK < c.ended + 2 * SLACK]
     held = list(_running(deployments, last))
-    unsure = [call.tokens for call in (*edges, *held)]
-    unsure += [call.tokens for call in inside if call.estimated and call not in edges]
+    unsure = [call.at_most or call.tokens for call in (*edges, *held)]
+    unsure += [call.at_most for call in inside if call.at_most and call not in edges]
     growth = list(_growth(samples))
     return Reconciled(
         backend=backend.name,
@@ -149,10 +150,17 @@ def _calls(deployments: Sequence[UUID], first: datetime, last: datetime) -> Iter
     rows = UsageAttempt.objects.filter(
         deployment_id__in=deployments, created_at__gt=first - SLACK, created_at__lte=last + _LONGEST
     )
-    fields = ("created_at", "total_ms", "input_tokens", "output_tokens", "estimated")
-    for ended, total_ms, given, generated, estimated in rows.order_by("created_at").values_list(*fields):
-        began = ended - timedelta(milliseconds=total_ms or 0)
-        yield _Call(began, ended, Tokens(given, generated), estimated)
+    fields = ("created_at", "total_ms", "input_tokens", "output_tokens", "estimated", "number")
+    of_hold = ("created_at", "held_input_tokens", "held_output_tokens")
+    found = rows.order_by("created_at").values_list(*fields, *(f"reservation__{name}" for name in of_hold))
+    for ended, total_ms, given, generated, estimated, number, held_at, most_in, most_out in found:
+        used = Tokens(given, generated)
+        if number:
+            began = ended - timedelta(milliseconds=total_ms or 0)
+            yield _Call(began, ended, used, used if estimated else None)
+        else:
+            # Written down by the sweeper: it ran at some time since its hold, if it was sent at all.
+            yield _Call(held_at, ended, used, Tokens(max(given, most_in), max(generated, most_out)))
 
 
 def _running(deployments: Sequence[UUID], last: datetime) -> Iterator[_Call]:
@@ -162,7 +170,8 @@ def _running(deployments: Sequence[UUID], last: datetime) -> Iterator[_Call]:
     )
     fields = ("created_at", "held_input_tokens", "held_output_tokens")
     for began, given, generated in rows.values_list(*fields):
-        yield _Call(began, last, Tokens(given, generated), estimated=True)
+        most = Tokens(given, generated)
+        yield _Call(began, last, most, most)
 
 
 def _growth(samples: Sequence[_Sample]) -> Iterator[Moment]:

@@ -16,10 +16,10 @@ from django.db import connection, transaction
 
 from app.accounts.models import Team, User
 from app.billing.credit import credit_grant
-from app.billing.models import Delivery, LedgerEntry
+from app.billing.models import Delivery, LedgerEntry, Reservation
 from app.billing.outbox import webhook_add
 from app.billing.reconciling import servers_reconcile
-from app.billing.services import budget_set, reservation_hold, reservation_settle
+from app.billing.services import budget_set, reservation_hold, reservation_settle, reservations_sweep
 from app.billing.statements import statements_draft, statements_issue_due
 from app.billing.types import Payer
 from app.billing.verification import ledger_verify
@@ -277,6 +277,29 @@ def test_what_cannot_be_known_yet_is_allowed_for(hold: MakeHold, deployment: Dep
     else:
         server.called(hold, 15 if case == "estimated" else 19, 1000, 500, estimated=case == "estimated")
     assert server.verdict().verdict == "agrees"
+
+
+@pytest.mark.parametrize("theirs", [(0, 0), (900, 480)], ids=["never sent", "sent"])
+def test_a_call_whose_process_died_is_no_traffic_of_others(
+    hold: MakeHold, deployment: Deployment, theirs: tuple[int, int]
+) -> None:
+    """The sweeper writes it down a minute later, by what was held."""
+    server = Server(deployment)
+    server.says((0, 0), (0, 0), theirs, theirs, theirs, theirs, theirs, theirs, theirs, theirs)
+    item = hold(deployment_id=deployment.id)
+    reservation_hold(hold=item)
+    Reservation.objects.filter(id=item.reservation_id).update(
+        created_at=server.start + timedelta(seconds=12), expires_at=server.start + timedelta(seconds=72)
+    )
+    assert reservations_sweep() == [item.reservation_id]
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE billing_usageattempt DISABLE TRIGGER USER")
+        cursor.execute(
+            "UPDATE billing_usageattempt SET created_at = %s", [server.start + timedelta(seconds=75)]
+        )
+        cursor.execute("ALTER TABLE billing_usageattempt ENABLE TRIGGER USER")
+    found = server.verdict()
+    assert (found.verdict, found.moments) == ("agrees", ())
 
 
 def test_calls_of_ours_may_overlap(hold: MakeHold, deployment: Deployment) -> None:
