@@ -29,6 +29,8 @@ _SHORT = 40
 _MOST_KNOWN = 16_384
 _LONG = 12_000
 """Characters before the last message from which on that message is counted apart."""
+_AROUND = 600
+"""Tokens that makers of models write around a prompt with tools, at most."""
 _PROBE = Message("user", "?")
 
 _known: OrderedDict[tuple[str, int, int], Facts] = OrderedDict()
@@ -92,7 +94,7 @@ class Sent:
     @property
     def most(self) -> float:
         """One that says it read more counts what nobody sent, or counts it twice."""
-        return self.text * (1 + max(25.0, 2 * self.error_pct + 5) / 100) + 2 * self.pictures
+        return self.text * (1 + max(25.0, 2 * self.error_pct + 5) / 100) + 2 * self.pictures + _AROUND
 
 
 def prompt_sent(target: Target, request: ChatRequest) -> Sent:
