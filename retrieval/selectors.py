@@ -1,6 +1,6 @@
 """Reads, each behind the viewer's rights: what may not be read looks exactly like what does not exist."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -137,14 +137,16 @@ def documents_list(viewer: Viewer, collection_id: UUID) -> QuerySet[Document]:
 MOST_CHANGED = 200
 
 
-def documents_changed(viewer: Viewer, collection_id: UUID, since: datetime) -> list[Document]:
+def documents_changed(
+    viewer: Viewer, collection_id: UUID, since: datetime, named: Iterable[UUID | str] = ()
+) -> list[Document]:
     """Documents of a readable collection that are not finished, or changed their state since: the newest changes first,
-    MOST_CHANGED of each kind at most. Errors: NotFound.
+    MOST_CHANGED of each kind at most; and those of `named` that are still in it. Errors: NotFound.
     """
     rows = documents_list(viewer, collection_id).order_by("-updated_at")
     changed = rows.filter(updated_at__gte=since)[:MOST_CHANGED]
     unfinished = rows.filter(status__in=(Status.QUEUED, *WORKING)).order_by("queued_at")[:MOST_CHANGED]
-    return list({row.pk: row for row in (*changed, *unfinished)}.values())
+    return list({row.pk: row for row in (*changed, *unfinished, *rows.filter(pk__in=named))}.values())
 
 
 def document_get(viewer: Viewer, document_id: UUID) -> Document:

@@ -1,7 +1,7 @@
 """Who somebody is, what they may do, and who pays."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from allauth.headless.tokens.strategies.jwt.internal import validate_access_token
@@ -152,6 +152,17 @@ def caller_by_user(user: User, *, session: str = "") -> Caller:
         session_hash=user.get_session_auth_hash(),
         session=session,
     )
+
+
+def caller_now(caller: Caller) -> Caller:
+    """The caller with the roles of this moment in the teams of then: what was left meanwhile opens nothing any more.
+
+    For what goes on long after it was let in, such as a stream.
+    """
+    if caller.user_id is None:
+        return caller
+    present = dict(_roles(caller.user_id))
+    return replace(caller, roles=tuple((team, present[team]) for team, _ in caller.roles if team in present))
 
 
 def _roles(user_id: UUID) -> list[tuple[UUID, str]]:

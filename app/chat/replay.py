@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from app.accounts.selectors import Caller, viewer_of
+from app.accounts.selectors import Caller, caller_now, viewer_of
 from app.chat.events import MAX_DELTA_CHARS, TurnEvent
 from app.chat.models import Turn, TurnState
 from app.chat.selectors import HIDDEN
@@ -20,9 +20,9 @@ def shows_passages(frames: bytes) -> bool:
 
 
 def frames_rechecked(caller: Caller, frames: bytes) -> bytes:
-    """The frames as this caller may see them now: a grant may have gone since the turn searched."""
-    parts = frames.split(b"\n\n")
-    return b"\n\n".join(_rechecked(caller, part) if shows_passages(part) else part for part in parts)
+    """The frames as this caller may see them now: a grant or a team may have gone since the turn searched."""
+    reader, parts = caller_now(caller), frames.split(b"\n\n")
+    return b"\n\n".join(_rechecked(reader, part) if shows_passages(part) else part for part in parts)
 
 
 def _rechecked(caller: Caller, frame: bytes) -> bytes:

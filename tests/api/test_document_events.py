@@ -2,19 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.utils import timezone
 
-from app.accounts.models import Team, User
-from app.api.stream import documents
+from app.accounts.models import Membership, Role, Team, User
+from app.api.stream import documents, sending
+from app.api.stream.http import Responder
 from retrieval.lease import Lease, lease_take
 from retrieval.models import Collection, Document, Grant, Status
 from tests.api.scripted import application, bearer
@@ -206,6 +207,69 @@ def test_a_right_that_goes_ends_the_stream(api_key: IssuedKey, collection: Colle
         (lambda heard: heard.events[-1][0] == "error", nothing),
     )
     assert heard.events[-1][1]["code"] == "not_found"
+
+
+def test_who_leaves_the_team_hears_no_more_of_its_documents(api_key: IssuedKey, user: User) -> None:
+    owner = user_make()
+    theirs = team_make(owner=owner)
+    membership = Membership.objects.create(user=user, team=theirs, role=Role.MEMBER)
+    row = document_make(collection=collection_make(user=owner, team=theirs))
+    for path in (f"collections/{row.collection_id}", f"documents/{row.pk}"):
+        heard = listen(
+            f"/api/v1/{path}/events/",
+            api_key,
+            (lambda heard: heard.statuses == ["queued"], membership.delete),
+            (lambda heard: heard.events[-1][0] in {"error", "removed"}, nothing),
+        )
+        assert heard.statuses == ["queued"]
+        assert heard.events[-1][0] == ("error" if path.startswith("collections") else "removed")
+        membership.save(force_insert=True)
+
+
+def test_an_end_that_is_committed_late_is_told(api_key: IssuedKey, collection: Collection) -> None:
+    row = document_make(collection=collection)
+    long_ago = timezone.now() - timedelta(minutes=1)
+    end = partial(Document.objects.filter(pk=row.pk).update, status="ready", updated_at=long_ago)
+    heard = listen(
+        f"/api/v1/collections/{collection.pk}/events/",
+        api_key,
+        (lambda heard: heard.statuses == ["queued"], end),
+        (lambda heard: len(heard.events) == 2, nothing),
+    )
+    assert heard.statuses == ["queued", "ready"]
+
+
+def test_a_quiet_stream_is_kept_warm(
+    api_key: IssuedKey, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "HEARTBEAT_SECONDS", 0.03)
+    heard = listen(
+        f"/api/v1/collections/{collection.pk}/events/",
+        api_key,
+        (lambda heard: b"".join(heard.body).count(b": still here") > 1, nothing),
+    )
+    assert not heard.events
+
+
+def test_a_look_that_brings_nothing_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "HEARTBEAT_SECONDS", 0.03)
+    written: list[bytes] = []
+
+    async def write(frame: bytes) -> None:
+        written.append(frame)
+
+    async def looks() -> AsyncIterator[bytes]:
+        while not written:
+            yield b""
+            await asyncio.sleep(0.001)
+
+    async def story() -> None:
+        async with asyncio.timeout(60):
+            leaving = asyncio.get_running_loop().create_future()
+            await sending._copy(cast(Responder, SimpleNamespace(write=write)), looks(), leaving)
+
+    asyncio.run(story())
+    assert written == [b": still here\n\n"]
 
 
 def test_streams_end_by_themselves_when_the_process_goes_down(

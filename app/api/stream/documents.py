@@ -1,14 +1,14 @@
 """Progress of documents as events: short looks at the rows, with no thread and no connection held in between."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import orjson
 
-from app.accounts.selectors import Caller, viewer_of
+from app.accounts.selectors import Caller, caller_now, viewer_of
 from app.api.documents import documents_shown
 from app.api.stream.http import Request, Responder, as_uuid
 from app.api.stream.sending import frames_send
@@ -18,13 +18,13 @@ from app.chat.runs import runs
 from app.common.clock import now
 from app.common.db import run_db
 from retrieval.errors import NotFound
-from retrieval.models import WORKING, Document, Status
+from retrieval.models import WORKING, Status
 from retrieval.selectors import document_get, documents_changed
 
 BUSY_SECONDS, QUIET_SECONDS = 1.0, 3.0
 """Between two looks while something is read, and while nothing is."""
 _OVERLAP = timedelta(seconds=5)
-"""How far a worker's clock and a commit under way may be behind; what was told already is not told again."""
+"""How far a worker's clock and a commit under way may be behind. What a stream has told it does not tell again."""
 _UNFINISHED = frozenset({Status.QUEUED.value, *(status.value for status in WORKING)})
 
 
@@ -45,7 +45,9 @@ async def collection_events(request: Request, respond: Responder, caller: Caller
     caller.require_scope("read")
     began = now()
     heard = last_event(request)
-    since = datetime.fromtimestamp(heard / 1000, UTC) if 0 < heard < began.timestamp() * 1000 else began
+    since = began
+    if 0 < heard < began.timestamp() * 1000:
+        since = datetime.fromtimestamp(heard / 1000, UTC) - _OVERLAP
     await run_db(_changed, caller, collection_id, since)
     await frames_send(request, respond, caller, _collection(caller, collection_id, since))
 
@@ -69,34 +71,32 @@ async def _document(caller: Caller, document_id: UUID) -> AsyncIterator[bytes]:
 
 
 async def _collection(caller: Caller, collection_id: UUID, since: datetime) -> AsyncIterator[bytes]:
-    told: dict[str, Mapping[str, Any]] = {}
+    told: dict[str, dict[str, Any]] = {}
     while not runs().draining:
         at = now()
-        shown = await run_db(_changed, caller, collection_id, since)
-        waiting = [key for key, item in told.items() if key not in shown and item["status"] in _UNFINISHED]
-        removed = await run_db(_removed, waiting) if waiting else []
+        # Named, because the end of one may come later than the overlap reaches.
+        unfinished = [key for key, item in told.items() if item["status"] in _UNFINISHED]
+        shown = await run_db(_changed, caller, collection_id, since, unfinished)
         frames = [_frame(at, "document", item) for key, item in shown.items() if told.get(key) != item]
-        frames += [_frame(at, "removed", {"id": key}) for key in removed]
+        frames += [_frame(at, "removed", {"id": key}) for key in unfinished if key not in shown]
         # What has ended and fell out of the overlap is not looked at any more.
-        told = {key: told[key] for key in waiting if key not in removed} | shown
-        yield b"".join(frames)
+        told = shown
+        if frames:
+            yield b"".join(frames)
         since = at - _OVERLAP
         busy = any(item["status"] in _UNFINISHED for item in told.values())
         await asyncio.sleep(BUSY_SECONDS if busy else QUIET_SECONDS)
 
 
 def _one(caller: Caller, document_id: UUID) -> dict[str, Any]:
-    return document_shown(document_get(viewer_of(caller), document_id))
+    return document_shown(document_get(viewer_of(caller_now(caller)), document_id))
 
 
-def _changed(caller: Caller, collection_id: UUID, since: datetime) -> dict[str, dict[str, Any]]:
-    rows = documents_shown(documents_changed(viewer_of(caller), collection_id, since))
-    return {str(row.pk): dict(DocumentOutput(row).data) for row in rows}
-
-
-def _removed(ids: list[str]) -> list[str]:
-    there = {str(key) for key in Document.objects.filter(pk__in=ids).values_list("pk", flat=True)}
-    return [key for key in ids if key not in there]
+def _changed(
+    caller: Caller, collection_id: UUID, since: datetime, named: Iterable[str] = ()
+) -> dict[str, dict[str, Any]]:
+    found = documents_changed(viewer_of(caller_now(caller)), collection_id, since, named)
+    return {str(row.pk): dict(DocumentOutput(row).data) for row in documents_shown(found)}
 
 
 def _frame(at: datetime, name: str, data: Mapping[str, Any]) -> bytes:

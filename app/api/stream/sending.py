@@ -51,24 +51,23 @@ async def frames_send(
 async def _copy(respond: Responder, frames: AsyncIterator[bytes], leaving: asyncio.Future[None]) -> bool:
     """Copy frames to a reader until they end or `leaving` does, which is cancelled then. Whether the end was sent."""
     waiting = asyncio.ensure_future(_next(frames))
-    whole = False
+    whole, clock = False, asyncio.get_running_loop().time
+    due = clock() + HEARTBEAT_SECONDS
     try:
         while not leaving.done():
             either: set[asyncio.Future[Any]] = {waiting, leaving}
-            done, _ = await asyncio.wait(
-                either, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
-            )
-            if not done:
-                await respond.write(_COMMENT)
-            if not waiting.done():
-                continue
-            frame = waiting.result()
-            if frame is None:
-                break
-            if frame:
-                await respond.write(frame)
+            await asyncio.wait(either, timeout=max(0.0, due - clock()), return_when=asyncio.FIRST_COMPLETED)
+            frame = b""
+            if waiting.done():
+                if (told := waiting.result()) is None:
+                    break
+                frame = told
+                waiting = asyncio.ensure_future(_next(frames))
+            # Empty frames say that somebody looked; a proxy hears nothing of them.
+            if frame or clock() >= due:
+                await respond.write(frame or _COMMENT)
                 whole = whole or any(end in frame for end in _ENDS)
-            waiting = asyncio.ensure_future(_next(frames))
+                due = clock() + HEARTBEAT_SECONDS
     finally:
         # A reader of another process's turn holds a connection to the broker, which must not outlive it.
         pending: set[asyncio.Future[Any]] = {waiting, leaving}
