@@ -100,6 +100,19 @@ def test_a_question_goes_only_to_an_embedder_cleared_for_what_is_searched(
         assert "private content" in answer.json()["error"]["message"]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_question_of_a_private_team_stays_with_private_embedders(
+    client, user, team, chat_target, originals_dir
+):
+    _ready(user, team)
+    team.level = "private"
+    team.save()
+    Deployment.objects.filter(purpose="embedding").update(clearance="internal")
+    answer = client.post(SEARCH, {"query": "pumps"}, format="json")
+    assert answer.status_code == 503
+    assert "private content" in answer.json()["error"]["message"]
+
+
 def _ready(user, team):
     """One real document to be found, so that a search has a space to search in."""
     document = document_make(collection=collection_make(team=team, user=user), content=b"The pump is blue.")

@@ -9,12 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from app.accounts.selectors import viewer_of
+from app.accounts.selectors import team_get, viewer_of
 from app.api.authentication import caller_of
 from app.api.idempotency import PARAMETER, idempotent_read
 from app.api.paging import listed, whole
 from app.api.serializers import body, refusals
 from app.billing.types import Payer
+from app.catalog.selectors import highest_level
 from retrieval.search import search
 from retrieval.selectors import searched_level
 from retrieval.types import Filters
@@ -102,12 +103,16 @@ class SearchView(APIView):
             key_id=caller.key_id,
         )
         viewer = viewer_of(caller)
+        searched = searched_level(viewer, asked["collections"])
         found = async_to_sync(search)(
             query=asked["query"],
             viewer=viewer,
             collection_ids=asked["collections"],
             limit=asked["limit"],
-            payer={"payer": payer, "level": searched_level(viewer, asked["collections"])},
+            payer={
+                "payer": payer,
+                "level": highest_level(team_get(caller.default_team_id).level, searched),
+            },
             filters=Filters(**asked["filters"]) if "filters" in asked else None,
         )
         return whole(self.Output(found, many=True).data)
