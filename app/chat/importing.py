@@ -12,6 +12,9 @@ from typing import Any
 
 from app.common.errors import InvalidInput
 
+_LATEST = 10_000_000_000
+"""Seconds; a later moment is none, but milliseconds or an accident."""
+
 
 @dataclass
 class ImportedTurn:
@@ -62,10 +65,11 @@ def _conversation(item: Mapping[str, Any], skipped: Counter[str]) -> ImportedCon
     mapping = item.get("mapping")
     if not isinstance(mapping, Mapping):
         raise InvalidInput("This is no ChatGPT export: a conversation has no `mapping` of its messages.")
+    mapping = {key: node for key, node in mapping.items() if isinstance(node, Mapping)}
     began = _time(item.get("create_time")) or datetime.fromtimestamp(0, UTC)
     made = ImportedConversation(
-        key=str(item.get("conversation_id") or item.get("id") or item.get("title")),
-        title=str(item.get("title") or ""),
+        key=_storable(str(item.get("conversation_id") or item.get("id") or item.get("title"))),
+        title=_storable(str(item.get("title") or "")),
         created_at=began,
         updated_at=_time(item.get("update_time")) or began,
     )
@@ -133,13 +137,13 @@ def _add(made: ImportedConversation, place: _Place, answer: Mapping[str, Any] | 
     told = answer or {}
     made.turns.append(
         ImportedTurn(
-            key=str(told.get("id") or question.get("id")),
+            key=_storable(str(told.get("id") or question.get("id"))),
             parent=place.turn,
             question=str(question.get("text", "")),
             asked_at=_time(question.get("create_time")) or made.created_at,
             answer=str(told.get("text", "")),
             answered_at=_time(told.get("create_time")),
-            model=str((told.get("metadata") or {}).get("model_slug") or ""),
+            model=_storable(str((told.get("metadata") or {}).get("model_slug") or "")),
         )
     )
     return len(made.turns) - 1
@@ -151,11 +155,17 @@ def _text(message: Mapping[str, Any], skipped: Counter[str]) -> str:
     parts = content.get("parts")
     if not isinstance(parts, list):
         kind = content.get("content_type")
-        return str(content.get("text") or "") if kind in {"text", "code"} else ""
+        return _storable(str(content.get("text") or "")) if kind in {"text", "code"} else ""
     skipped["pictures and files"] += sum(not isinstance(part, str) for part in parts)
-    # NUL is no text, and PostgreSQL would refuse the whole conversation for it.
-    return "\n".join(part for part in parts if isinstance(part, str)).replace("\x00", "")
+    return _storable("\n".join(part for part in parts if isinstance(part, str)))
+
+
+def _storable(text: str) -> str:
+    """Without NUL and halves of characters: PostgreSQL would refuse the whole conversation for one."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def _time(value: Any) -> datetime | None:
-    return datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) and value > 0 else None
+    if not isinstance(value, int | float) or not 0 < value < _LATEST:
+        return None
+    return datetime.fromtimestamp(value, UTC)

@@ -121,6 +121,25 @@ def test_importing_twice_adds_nothing_and_says_what_is_left_out(user: User, tmp_
 
 
 @pytest.mark.django_db
+def test_odd_text_odd_times_and_torn_nodes_cost_no_conversation(user: User, tmp_path: Path) -> None:
+    odd = tree(
+        q=("root", message("user", "Which \ud800oil?\x00", 1e18)),
+        a=("q", answer("Colza\udfff.", 2, "o\x003")),
+    )
+    export = [{"title": "L\x00a\ud800mps", "create_time": 1e300, "mapping": odd | {"torn": 1, "none": None}}]
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps(export))
+    call_command("chat_import", str(file), user.email, stdout=StringIO())
+    turn = Turn.objects.get(conversation__owner=user)
+    assert (turn.conversation.title, turn.question, turn.answer, turn.model) == (
+        "La?mps",
+        "Which ?oil?",
+        "Colza?.",
+        "o3",
+    )
+
+
+@pytest.mark.django_db
 def test_a_file_that_is_none_is_said(user: User, tmp_path: Path) -> None:
     file = tmp_path / "conversations.json"
     file.write_text("no JSON")
