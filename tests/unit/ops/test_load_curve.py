@@ -3,6 +3,7 @@
 import pytest
 
 from app.ops.load_curve import BUILT_IN, Call, Knee, Level, fitted, knee_of, level_of
+from app.ops.management.commands.loadtest import verdict
 
 
 def level(concurrency: int, tokens_per_s: float, ttft: float | None, *, failed: int = 0) -> Level:
@@ -50,6 +51,19 @@ def test_the_knee_is_where_throughput_stops_and_waiting_begins(
 def test_the_knee_tells_its_throughput() -> None:
     found = knee_of([level(1, 10, 100), level(2, 10, 500)])
     assert found == Knee(concurrency=1, tokens_per_s=10, all_tokens_per_s=20, ttft_p50_ms=100)
+
+
+@pytest.mark.parametrize(
+    ("figures", "said"),
+    [
+        ([(1, 10, 100), (2, 10, 500)], "Knee: 1 at once"),
+        ([(1, 10, 100), (2, 19, 110)], "throughput still grew"),
+        ([(1, 10, 100), (2, 19, 110), (4, 19, 110)], "throughput stopped growing at 2"),
+    ],
+)
+def test_the_verdict_says_what_was_seen(figures: list[tuple[int, float, float]], said: str) -> None:
+    levels = [level(*each) for each in figures]
+    assert said in verdict(levels, knee_of(levels))
 
 
 def test_throughput_is_taken_while_all_places_are_full() -> None:

@@ -137,6 +137,12 @@ def verdict(levels: Sequence[Level], knee: Knee | None) -> str:
         return (
             f"No knee: at {last.concurrency} at once most calls failed. See the server's log, or begin lower."
         )
+    best = max(levels, key=lambda one: one.tokens_per_s)
+    if best is not last:
+        return (
+            f"No knee up to {last.concurrency} at once: throughput stopped growing at {best.concurrency}, but first "
+            "tokens come no later. Go on with higher --levels."
+        )
     return f"No knee up to {last.concurrency} at once: throughput still grew. Go on with higher --levels."
 
 
