@@ -1,0 +1,197 @@
+"""Every page that somebody can open: nothing shuts people out, comes from elsewhere, or is refused by the policy."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Request, expect
+
+from tests.e2e.browser import PHONE, WIDE, Opener, Person, browser_opened, people
+from tests.e2e.live import Live, until
+from tests.stack import command
+
+pytestmark = [pytest.mark.e2e, pytest.mark.live]
+PASSWORD = "correct horse battery"
+# Colours that are still on their way from one scheme to the other are neither's.
+DRESSED = """
+(scheme) => {
+  document.documentElement.dataset.theme = scheme;
+  document.body.getBoundingClientRect();
+  document.getAnimations().forEach((animation) => animation.finish());
+}
+"""
+GRAVE = {"serious", "critical"}
+SETUP = f"""
+import json
+from app.accounts.models import Role
+from app.accounts.selectors import ALL_SCOPES
+from app.accounts.services import key_create, membership_set, team_create, user_create
+from app.common.models import uuid7
+
+owner = user_create(email=f"owner-{{uuid7()}}@example.org", password="{PASSWORD}", name="Olga Owner")
+member = user_create(email=f"member-{{uuid7()}}@example.org", password="{PASSWORD}", name="Max Member")
+team = team_create(name="Access", owner=owner)
+membership_set(team=team, user=member, role=Role.MEMBER)
+for user in (owner, member):
+    user.default_team = team
+    user.save()
+_, key = key_create(name="access", team_id=team.id, user_id=owner.id, scopes=list(ALL_SCOPES))
+print(json.dumps(dict(owner=owner.email, member=member.email, team=str(team.id), key=key)))
+"""
+MAIN = ("/", "/c/{conversation}/", "/documents/", "/documents/{document}/", "/dashboard/")
+ANYBODY = (
+    "/accounts/login/", "/accounts/password/reset/", "/accounts/password/reset/done/", "/accounts/signup/",
+    "/accounts/break-glass/", "/api/v1/docs/", "/nowhere/",
+)  # fmt: skip
+MEMBER = (
+    "/", "/documents/", "/documents/?collection={collection}",
+    "/assistants/", "/keys/", "/shares/", "/s/{share}/", "/usage/", "/accounts/", "/accounts/email/",
+    "/accounts/password/change/", "/accounts/2fa/totp/activate/", "/accounts/2fa/webauthn/add/",
+    "/dashboard/limits/", "/api/v1/docs/",
+)  # fmt: skip
+OWNER = (
+    "/c/{conversation}/", "/documents/?collection={collection}", "/documents/{document}/", "/keys/", "/accounts/",
+    "/accounts/teams/{team}/members/", "/dashboard/", "/dashboard/limits/", "/dashboard/statements/",
+    "/dashboard/entries/", "/dashboard/dearest/", "/dashboard/speed/",
+)  # fmt: skip
+ADMIN = (
+    "/", "/documents/", "/documents/{handbook}/", "/accounts/", "/usage/", "/dashboard/", "/dashboard/?group_by=person",
+    "/dashboard/setup/", "/dashboard/setup/connect/", "/dashboard/speed/", "/dashboard/speed/turns/{turn}/",
+    "/dashboard/servers/", "/dashboard/entries/", "/dashboard/dearest/", "/dashboard/own-servers/",
+    "/dashboard/accuracy/", "/dashboard/budgets/", "/dashboard/limits/", "/dashboard/limits/set/",
+    "/dashboard/statements/", "/dashboard/data-flow/", "/admin/",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browser_opened() as found:
+        yield found
+
+
+@pytest.fixture
+def seat(browser: Browser, live: Live) -> Iterator[Opener]:
+    with people(browser, live) as found:
+        yield found
+
+
+@dataclass
+class Place:
+    """Who there is, and what they have."""
+
+    ids: dict[str, str]
+    emails: dict[str, str] = field(default_factory=dict)
+
+    def paths(self, routes: tuple[str, ...]) -> list[str]:
+        return [route.format(**self.ids) for route in routes]
+
+
+@pytest.fixture(scope="module")
+def place(live: Live) -> Place:
+    done = command("shell", "-v", "0", "-c", SETUP, env={"TESSERA_DATA": str(live.data)})
+    assert done.returncode == 0, done.stdout
+    told = json.loads(done.stdout.strip().splitlines()[-1])
+    headers = {"Authorization": f"Bearer {told['key']}"}
+
+    def post(path: str, body: Any = None, **wishes: Any) -> Any:
+        answer = live.http.post(f"/api/v1/{path}", headers=headers, json=body, **wishes)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+    shelf = live.http.get("/api/v1/collections/").json()["items"]
+    handbook = next(item["id"] for item in shelf if item["name"] == "Tessera handbook")
+    page = live.http.get(f"/api/v1/collections/{handbook}/documents/").json()["items"][0]["id"]
+    collection = post("collections/", {"name": "Notes"})["id"]
+    file = {"file": ("note.txt", b"The lamp burned 77 litres of colza oil in 1777.")}
+    document = post(f"collections/{collection}/documents/", files=file)["id"]
+    path = f"/api/v1/documents/{document}/"
+    until(
+        lambda: live.http.get(path, headers=headers).json()["status"] == "ready" or None, "the note is read"
+    )
+    conversation = post("conversations/", {"title": "What it says", "collections": [collection]})["id"]
+    asked = {"text": "Which oil did the lamp burn?", "stream": False, "max_output_tokens": 40}
+    turn = post(f"conversations/{conversation}/turns/", asked)["id"]
+    share = post(f"conversations/{conversation}/shares/", {})["id"]
+    ids = {
+        "team": told["team"], "handbook": page, "conversation": conversation, "turn": turn, "share": share,
+        "collection": collection, "document": document,
+    }  # fmt: skip
+    return Place(ids, {"owner": told["owner"], "member": told["member"]})
+
+
+class Inspector:
+    """Looks at pages as a person opens them."""
+
+    def __init__(self, person: Person) -> None:
+        self.person, self.page = person, person.page
+        self.axe = Axe()
+        self.found: dict[str, list[str]] = {}
+        self.besides: list[str] = []
+        """What came from elsewhere, and pages that do not fit."""
+        self.page.on("request", self._requested)
+
+    def _requested(self, request: Request) -> None:
+        there, here = urlsplit(request.url), urlsplit(self.person.live.run["url"])
+        if there.scheme not in {"data", "blob"} and there.netloc != here.netloc:
+            self.besides.append(f"{self.page.url} asked {request.url}")
+
+    def enter(self, email: str, password: str) -> None:
+        self.page.goto("/accounts/login/")
+        self.page.get_by_label("E-mail").fill(email)
+        self.page.get_by_label("Password").fill(password)
+        self.page.get_by_role("button", name="Sign in", exact=True).click()
+        expect(self.page.get_by_label("Your question")).to_be_visible()
+
+    def look(self, path: str) -> None:
+        """Open a page and look at it in both schemes."""
+        self.page.goto(path)
+        self.page.wait_for_load_state("networkidle")
+        if wider := self.person.overflow():
+            self.besides.append(f"{path} is {wider} px wider than the screen")
+        for scheme in ("light", "dark"):
+            self.page.evaluate(DRESSED, scheme)
+            self._axe(f"{path} {scheme}")
+
+    def _axe(self, name: str) -> None:
+        for violation in self.axe.run(self.page).response["violations"]:
+            if violation["impact"] in GRAVE:
+                where = [f"{node['target']}: {_why(node)}" for node in violation["nodes"][:4]]
+                self.found.setdefault(f"{violation['id']}: {' | '.join(where)}", []).append(name)
+
+    def verdict(self) -> str:
+        """Everything that is wrong, each once with the pages that have it."""
+        rows = [f"{what}\n    on {', '.join(pages)}" for what, pages in self.found.items()]
+        return "\n".join([*rows, *self.besides])
+
+
+def _why(node: dict[str, Any]) -> str:
+    return "; ".join(check["message"] for kind in ("any", "all", "none") for check in node[kind])[:200]
+
+
+def test_the_main_pages_shut_nobody_out(seat: Opener, place: Place, live: Live) -> None:
+    inspector = Inspector(seat())
+    inspector.enter(place.emails["owner"], PASSWORD)
+    for path in place.paths(MAIN):
+        inspector.look(path)
+    assert inspector.verdict() == ""
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("who", ["anybody", "member", "owner", "admin"])
+def test_no_page_shuts_anybody_out(
+    seat: Opener, place: Place, live: Live, who: str, size: tuple[int, int]
+) -> None:
+    inspector = Inspector(seat(size=size, expected=("status of 404",)))
+    if who == "admin":
+        inspector.enter(live.run["admin_email"], live.run["admin_password"])
+    elif who != "anybody":
+        inspector.enter(place.emails[who], PASSWORD)
+    routes = {"anybody": ANYBODY, "member": MEMBER, "owner": OWNER, "admin": ADMIN}[who]
+    for path in place.paths(routes):
+        inspector.look(path)
+    assert inspector.verdict() == ""
