@@ -8,6 +8,7 @@ from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
@@ -161,6 +162,13 @@ def price_current(
     if side == "cost" or factor is None:
         return price
     return replace(price, rates=marked(price.rates, factor), factor=factor)
+
+
+def price_billed(price_key: str, *, team_id: UUID | None = None) -> Price | None:
+    """What a call would be billed by now, as `billing_reserve` sees it: one in a currency that was the installation's
+    before says nothing in today's. None: unknown."""
+    price = price_current(price_key, team_id=team_id)
+    return price if price is not None and price.currency == settings.CURRENCY else None
 
 
 def price_versions(price_key: str, *, side: Side = "price") -> list[Price]:

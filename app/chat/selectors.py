@@ -11,7 +11,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Left
 
 from app.accounts.selectors import Caller, viewer_of
-from app.billing.selectors import price_current
+from app.billing.selectors import price_billed
 from app.catalog.selectors import Target
 from app.chat.models import Conversation, SentPassage, Turn, TurnState
 from app.common.cache import remembered
@@ -223,7 +223,7 @@ def model_cards(targets: Sequence[Target]) -> list[dict[str, Any]]:
 
 
 def _card(target: Target) -> dict[str, Any]:
-    price = price_current(target.price_key)
+    price = price_billed(target.price_key)
     names = (
         "context_window",
         "max_output_tokens",

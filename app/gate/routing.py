@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from app.billing.pricing import dearest
-from app.billing.selectors import price_current
+from app.billing.selectors import price_billed
 from app.catalog.models import IMAGES, JSON_SCHEMA, TOOLS, Deployment
 from app.catalog.selectors import Target, rules, targets
 from app.common.cache import remembered
@@ -33,7 +33,7 @@ _cached_rules = remembered(1.0)(rules)
 @remembered(1.0)
 def _per_million(price_key: str, team_id: UUID | None) -> tuple[Decimal | None, Decimal | None]:
     """(input, output), each the dearest that a token may cost; None: not known."""
-    price = price_current(price_key, team_id=team_id)
+    price = price_billed(price_key, team_id=team_id)
     tiers = dearest(price.rates, price.tier_mode) if price else ()
     return _most([tier.input_rate for tier in tiers]), _most([tier.output_rate for tier in tiers])
 

@@ -8,6 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from app.billing.errors import BudgetExhausted, BudgetMissing, PriceMissing
+from app.billing.estimating import call_price
 from app.billing.models import LedgerEntry, Reservation
 from app.billing.selectors import limits_remaining
 from app.billing.services import (
@@ -192,9 +193,12 @@ def test_an_unknown_price_without_a_money_budget_is_recorded_as_unknown(payer: P
 def test_a_price_in_a_currency_of_before_is_none(
     payer: Payer, hold: MakeHold, priced: None, settings: Settings
 ) -> None:
-    """One million tokens for 1 EUR are not one million for 1 JPY."""
+    """One million tokens for 1 EUR are not one million for 1 JPY, before a call as little as after it."""
+    usual = {"team_id": payer.team_id, "input_tokens": 1000, "output_tokens": 500}
+    assert call_price(MODEL, **usual) == D("0.002")
     settings.CURRENCY = "JPY"
     settings.ALLOW_UNLIMITED_SPEND = True
+    assert call_price(MODEL, **usual) is None
     item = hold()
     assert reservation_hold(hold=item).price is None
     settled = reservation_settle(reservation_id=item.reservation_id, attempts=[used()])
