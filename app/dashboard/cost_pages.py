@@ -25,7 +25,7 @@ from app.dashboard.tables import Cell, Table, table_of
 from app.dashboard.views import PageBase, csv_answer
 
 
-class StaffPage(PageBase):
+class HousePage(PageBase):
     """Of the whole installation: staff alone."""
 
     def test_func(self) -> bool:
@@ -33,7 +33,7 @@ class StaffPage(PageBase):
         return super().test_func() and self.reach.is_all
 
 
-class OwnServersView(StaffPage):
+class OwnServersView(HousePage):
     """What servers paid by the hour cost, bring in and do."""
 
     tab = "own"
@@ -88,7 +88,7 @@ class OwnServersView(StaffPage):
         ]
 
 
-class AccuracyView(StaffPage):
+class AccuracyView(HousePage):
     """How much rests on estimates, and how far off the pre-count was, by model."""
 
     tab = "accuracy"
