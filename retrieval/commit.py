@@ -25,7 +25,8 @@ WAITING = 50_000
 """Vectors that may wait for the approximate index: comparing them all takes some 20 ms."""
 _ROWS = 1000
 _COMMIT = timedelta(minutes=15)
-"""A long document's index entries take their time. The row is locked meanwhile, so nothing else can renew the lease."""
+"""A long document's rows take their time, more so when they enter the index at once. The row is locked
+meanwhile, so nothing else can renew the lease."""
 
 _COLUMNS = (
     *("id", "created_at", "team_id", "collection_id", "document_id", "version"),
