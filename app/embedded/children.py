@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,8 @@ _PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 _LOG_LIMIT = 10 * 1024 * 1024
 _LOG_KEPT = timedelta(days=30)
+_LOG_PARTS = 60
+"""Packed parts at most, so that a program that complains without end fills no disk: twice one a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +62,17 @@ def stat_fields(pid: int) -> list[str] | None:
 def log_open(path: Path) -> int:
     """A descriptor to append to, mode 0600."""
     path.parent.mkdir(exist_ok=True, mode=0o700)
-    log_trim(path)
+    # Whether there is room to put the old one aside says nothing of the program.
+    with suppress(OSError):
+        log_trim(path)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
 def log_trim(path: Path, *, at: datetime | None = None) -> None:
-    """Put a log's content aside each day and at 10 MB, while its program writes on; what is older than 30 days goes."""
+    """Put a log's content aside each day and at 10 MB, while its program writes on.
+
+    Parts older than 30 days go, and those beyond the newest `_LOG_PARTS`. Errors: OSError, nothing being lost.
+    """
     moment = at or datetime.now(UTC)
     since = path.with_suffix(".since")
     begun, today = since.read_text() if since.exists() else "", f"{moment:%Y-%m-%d}"
@@ -73,19 +81,27 @@ def log_trim(path: Path, *, at: datetime | None = None) -> None:
         _put_aside(path, path.with_name(f"{path.name}.{moment:%Y%m%d-%H%M%S}.gz"))
     if size and begun != today:
         since.write_text(today)
-    for part in path.parent.glob(f"{path.name}.*"):
-        if part.stat().st_mtime < (moment - _LOG_KEPT).timestamp():
+    parts = sorted(
+        ((part.stat().st_mtime, part) for part in path.parent.glob(f"{path.name}.*")), reverse=True
+    )
+    for place, (written, part) in enumerate(parts):
+        if place >= _LOG_PARTS or written < (moment - _LOG_KEPT).timestamp():
             part.unlink()
 
 
 def _put_aside(path: Path, part: Path) -> None:
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT, 0o600)
-    with (
-        path.open("rb") as source,
-        os.fdopen(descriptor, "wb") as raw,
-        gzip.GzipFile(fileobj=raw, mode="wb") as packed,
-    ):
-        shutil.copyfileobj(source, packed)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with (
+            os.fdopen(descriptor, "wb") as raw,
+            path.open("rb") as source,
+            gzip.GzipFile(fileobj=raw, mode="wb") as packed,
+        ):
+            shutil.copyfileobj(source, packed)
+    except OSError:
+        # Half of it would take the room that is missing; the whole is still where it was.
+        part.unlink(missing_ok=True)
+        raise
     os.truncate(path, 0)
 
 

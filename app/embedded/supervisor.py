@@ -144,9 +144,16 @@ class Supervisor:
             self.tend()
             if time.monotonic() - trimmed > TRIM_SECONDS:
                 trimmed = time.monotonic()
-                for name in self._running:
-                    log_trim(self.layout.log(name))
+                self.trim()
             time.sleep(_TICK * 4)
+
+    def trim(self) -> None:
+        """Put aside logs that have grown or are of yesterday. One that cannot be ends nobody: a full disk, mostly."""
+        for name in self._running:
+            try:
+                log_trim(self.layout.log(name))
+            except OSError as exc:
+                self.say(f"The log of {name} could not be put aside: {os_sentence(exc, self.layout.data)}")
 
     def begin(
         self, name: str, argv: Sequence[str], *, environment: Mapping[str, str] | None = None

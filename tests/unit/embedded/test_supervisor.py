@@ -213,3 +213,26 @@ def test_a_log_is_cut_by_days_and_kept_for_thirty(tmp_path: Path) -> None:
     os.utime(other, (0, 0))
     log_trim(path, at=first + timedelta(days=32))
     assert other.exists()
+
+
+def test_a_program_that_complains_without_end_fills_no_disk(tmp_path: Path) -> None:
+    path, now = tmp_path / "part.log", datetime(2026, 3, 1, 12, tzinfo=UTC)
+    for number in range(80):
+        part = tmp_path / f"part.log.20260301-{number:06}.gz"
+        part.write_bytes(b"")
+        os.utime(part, (now.timestamp() - number, now.timestamp() - number))
+    log_trim(path, at=now)
+    left = sorted(part.name for part in tmp_path.glob("part.log.*"))
+    assert left == [f"part.log.20260301-{number:06}.gz" for number in range(60)]
+
+
+def test_a_log_that_cannot_be_put_aside_ends_nobody(supervisor: Supervisor, said: list[str]) -> None:
+    supervisor.start(program("part"))
+    log = supervisor.layout.log("part")
+    log.unlink()
+    log.mkdir()
+    log.with_suffix(".since").write_text("2026-01-01")
+    supervisor.trim()
+    assert "The log of part could not be put aside: Is a directory" in said[0]
+    assert not list(log.parent.glob("part.log.*"))
+    assert "part" in supervisor.pids()
