@@ -56,13 +56,13 @@ MEMBER = (
 OWNER = (
     "/c/{conversation}/", "/documents/?collection={collection}", "/documents/{document}/", "/keys/", "/accounts/",
     "/accounts/teams/{team}/members/", "/dashboard/", "/dashboard/limits/", "/dashboard/statements/",
-    "/dashboard/entries/", "/dashboard/dearest/", "/dashboard/speed/",
+    "/dashboard/entries/", "/dashboard/dearest/",
 )  # fmt: skip
 ADMIN = (
     "/", "/documents/", "/documents/{handbook}/", "/accounts/", "/usage/", "/dashboard/", "/dashboard/?group_by=person",
-    "/dashboard/setup/", "/dashboard/setup/connect/", "/dashboard/speed/", "/dashboard/speed/turns/{turn}/",
+    "/dashboard/setup/", "/dashboard/speed/", "/dashboard/speed/turns/{turn}/",
     "/dashboard/servers/", "/dashboard/entries/", "/dashboard/dearest/", "/dashboard/own-servers/",
-    "/dashboard/accuracy/", "/dashboard/budgets/", "/dashboard/limits/", "/dashboard/limits/set/",
+    "/dashboard/accuracy/", "/dashboard/budgets/", "/dashboard/limits/",
     "/dashboard/statements/", "/dashboard/data-flow/", "/admin/",
 )  # fmt: skip
 
