@@ -40,7 +40,8 @@ def chat_attempt(
     """The attempt of a chat call. `text` is everything received: answer, reasoning, tool arguments.
 
     A missing or implausible usage block is replaced by our own count, flagged with its reason. A call that a
-    person stopped before the first token is cost, not price; one that never reached the server is neither.
+    person stopped before the first token is cost, not price, and so is one that failed after its server told what it
+    read; one that never reached the server is neither.
     """
     source, reason, buckets = _account(record, target, sent, text)
     silent_stop = record.outcome == "stopped" and not text
@@ -101,7 +102,7 @@ def _account(record: CallRecord, target: Target, sent: Sent, text: str) -> tuple
     doubt = _doubt(record, text)
     if usage.state == "reported" and not doubt:
         return "server_final" if record.outcome == "completed" else "server_running", "", _reported(usage)
-    if record.never_sent or (record.outcome == "failed" and not text):
+    if record.never_sent or (record.outcome == "failed" and not text and usage.state != "reported"):
         return "none", "", _NOT_OWED
     buckets = _reported(usage)
     if not usage.input_tokens:

@@ -335,6 +335,15 @@ TABLE = [
     ),
     Seen("it fails before the first word", sse(said("")), {}, outcome="failed", billed=False),
     Seen(
+        "it fails before the first word, having said what it read",
+        sse({"type": "message_start", "message": {"usage": {**READ, "output_tokens": 1}}}),
+        {"input": 500, "cache_read": 1500, "output": 1},
+        "stream_broken",
+        route="messages",
+        outcome="failed",
+        billed=False,
+    ),
+    Seen(
         "it fails after it has said all its numbers",
         sse(said(), END, last(**numbers())),
         PLAIN,
