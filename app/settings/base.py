@@ -4,6 +4,8 @@ import hashlib
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from whitenoise.compress import Compressor
+
 from app.settings import env
 from app.settings.accounts import *
 
@@ -206,6 +208,8 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "app.common.storage.ModuleStaticFilesStorage"},
 }
+# Source maps are asked for by a debugger only, and take longer to compress than all the rest.
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = (*Compressor.SKIP_COMPRESS_EXTENSIONS, "map")
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
 UPLOAD_MAX_BYTES = env.number("UPLOAD_MAX_BYTES", 50_000_000)
 
