@@ -15,7 +15,7 @@ from app.billing.spending import one_moment
 from app.common.clock import now
 from app.common.formatting import count, figure, money, share
 from app.dashboard import choice_reads
-from app.dashboard.choice_reads import Growing
+from app.dashboard.choice_reads import Growing, Rival
 from app.dashboard.filters import SpendFilter, day_start
 from app.dashboard.naming import names_of
 from app.dashboard.staff import StaffPage
@@ -120,9 +120,9 @@ def _own(at: datetime) -> Table:
             _part(one.used),
             _speed(one.tokens_per_s, measured=one.measured),
             _amount(one.own_per_million),
-            _amount(one.managed_per_million),
-            _even(one.break_even),
-            _cheaper(one.own_per_million, one.managed_per_million),
+            _amount(one.managed_per_million, sign="" if one.managed_whole else "≥ "),
+            _even(one.break_even, sign="" if one.managed_whole else "≤ "),
+            _cheaper(one),
         ]
         for one in found
     ]
@@ -140,18 +140,20 @@ def _speed(tokens_per_s: Decimal | None, *, measured: bool) -> Cell:
     return Cell(f"{tokens_per_s:,.0f} tokens/s", f"{tokens_per_s:.2f}", note=words)
 
 
-def _even(utilisation: Decimal | None) -> Cell:
+def _even(utilisation: Decimal | None, *, sign: str = "") -> Cell:
     if utilisation is None:
         return Cell("unknown", muted=True)
-    if utilisation > 1:
+    if utilisation > 1 and not sign:
         return Cell("never", f"{utilisation:.4f}", note="not even when it is busy all the time")
-    return Cell(f"{share(utilisation, Decimal(1))} used", f"{utilisation:.4f}")
+    return Cell(f"{sign}{share(utilisation, Decimal(1))} used", f"{utilisation:.4f}")
 
 
-def _cheaper(own: Decimal | None, managed: Decimal) -> Cell:
-    if own is None:
+def _cheaper(one: Rival) -> Cell:
+    if one.own_per_million is None:
         return Cell("by the token", note="no call went to the own server")
-    return Cell("own server" if own < managed else "by the token")
+    if one.own_per_million < one.managed_per_million:
+        return Cell("own server")
+    return Cell("by the token") if one.managed_whole else Cell("unknown", muted=True)
 
 
 def _smaller(at: datetime) -> Table:
@@ -183,10 +185,10 @@ _NOTES = {
 """Columns that stand below others on the page."""
 
 
-def _amount(amount: Decimal | None) -> Cell:
+def _amount(amount: Decimal | None, *, sign: str = "") -> Cell:
     if amount is None:
         return Cell("unknown", muted=True)
-    return Cell(figure(amount, settings.CURRENCY), f"{amount:f}")
+    return Cell(sign + figure(amount, settings.CURRENCY), f"{amount:f}")
 
 
 def _length(tokens: Decimal | None) -> Cell:

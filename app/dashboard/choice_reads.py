@@ -42,6 +42,8 @@ class Rival:
     """What a million tokens came to."""
     managed_id: UUID
     managed_per_million: Decimal
+    managed_whole: bool
+    """Whether the cost of every call there is known; else a million cost more than that."""
     break_even_tokens: Decimal | None
     """An hour."""
     break_even: Decimal | None
@@ -106,22 +108,22 @@ def rivals(*, zone: str, from_: datetime, to: datetime) -> list[Rival]:
         for one, found in calls.items()
         if one not in hours and found.cost > 0 and (tokens := found.input_tokens + found.output_tokens)
     }
-    chat = set(
-        Deployment.objects.filter(id__in=managed, purpose=Deployment.Purpose.CHAT).values_list(
-            "id", flat=True
-        )
-    )
+    chat = Deployment.objects.filter(id__in=managed, purpose=Deployment.Purpose.CHAT)
+    prices = {one: (managed[one], not calls[one].uncosted) for one in chat.values_list("id", flat=True)}
     return [
         rival
         for own, booked in sorted(hours.items(), key=lambda item: -item[1].cost)
-        for rival in _against(
-            own, booked, calls.get(own, SpendSum()), {k: managed[k] for k in chat}, zone, to
-        )
+        for rival in _against(own, booked, calls.get(own, SpendSum()), prices, zone, to)
     ]
 
 
 def _against(
-    own: UUID, booked: SpendSum, asked: SpendSum, managed: dict[UUID, Decimal], zone: str, to: datetime
+    own: UUID,
+    booked: SpendSum,
+    asked: SpendSum,
+    managed: dict[UUID, tuple[Decimal, bool]],
+    zone: str,
+    to: datetime,
 ) -> list[Rival]:
     row = Deployment.objects.filter(id=own).first()
     knee = Decimal(str(row.knee_tokens_per_s)) if row is not None and row.knee_tokens_per_s else None
@@ -129,7 +131,7 @@ def _against(
     tokens = asked.input_tokens + asked.output_tokens
     per_hour = booked.cost / booked.entries
     found = []
-    for other, per_million in sorted(managed.items(), key=lambda item: item[1]):
+    for other, (per_million, whole) in sorted(managed.items(), key=lambda item: item[1]):
         needed, part = break_even(hourly=per_hour, per_million=per_million, tokens_per_s=able)
         found.append(
             Rival(
@@ -141,6 +143,7 @@ def _against(
                 own_per_million=booked.cost * 1_000_000 / tokens if tokens else None,
                 managed_id=other,
                 managed_per_million=per_million,
+                managed_whole=whole,
                 break_even_tokens=needed,
                 break_even=part,
             )

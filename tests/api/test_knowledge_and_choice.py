@@ -197,6 +197,14 @@ def test_an_own_server_breaks_even_where_its_hour_costs_what_the_tokens_would(
     assert row["Breaks even at"] == f"{D(250) / D(360):.4f}"
     assert row["Used"] == f"{D(1_000_100) / (D(360_000) * hours):.4f}"
     assert row["Cheaper now"] == "by the token"
+    assert "≥ " not in staff.get("/dashboard/choice/").text
+    # A call of before its cost was known makes the other only seem cheap.
+    spent(user, team, managed, input_tokens=10_000, days_ago=5)
+    rollups_fold()
+    shown = staff.get("/dashboard/choice/").text
+    assert "≥ " in shown
+    assert "≤ " in shown
+    assert table(staff, "choice", "own")[0]["Cheaper now"] == "unknown"
 
 
 def test_calls_that_a_cheaper_model_would_take_are_counted_by_their_length(
