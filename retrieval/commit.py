@@ -114,8 +114,12 @@ def _insert_chunks(lease: Lease, reading: Reading, cuts: Sequence[ChunkCut], spa
     for part in _parts(cuts):
         rows_copy("retrieval_chunk", _COLUMNS, (_row(lease, cut, now, paged=reading.paged) for cut in part))
     with connection.cursor() as cursor:
+        # Of rows this fresh the planner knows nothing, takes them for one or two, and would compare each with each.
+        cursor.execute("SET LOCAL enable_nestloop = off")
         cursor.execute(_VECTORS, {"document": lease.document_id, "space": space.pk, "waiting": WAITING})
-        return int(cursor.rowcount)
+        written = int(cursor.rowcount)
+        cursor.execute("SET LOCAL enable_nestloop = on")
+    return written
 
 
 def _row(lease: Lease, cut: ChunkCut, now: datetime, *, paged: bool) -> tuple[Field, ...]:
