@@ -70,23 +70,27 @@ def _progress(turn: Turn, shown: dict[str, str]) -> Progress:
         return "begun"
     if "waiting" in shown:
         return "sent"
-    return "not sent" if "events" in shown else "perhaps sent"
+    # That a call goes out is stored a moment after it did: only a step that comes before it excludes one.
+    return "not sent" if "ahead" in shown else "perhaps sent"
 
 
 def _shown(turn_id: UUID) -> dict[str, str]:
-    """What the stored events had told readers: text, reasoning, and the phases `waiting` (the call was sent) and
-    `generating` (the model had begun); empty when there are none."""
+    """What the stored events had told readers: text, reasoning, the phases `waiting` (the call was sent) and
+    `generating` (the model had begun), and `ahead` when the last word was of a step before any call."""
     try:
         entries = cast("Stored", sync_redis().xrange(events_key(turn_id)))
     except Unavailable:
         return {}
-    told: dict[str, str] = {"events": "yes"} if entries else {}
-    for name, data in (event for _, fields in entries for event in parsed(fields[b"f"])):
+    events = [event for _, fields in entries for event in parsed(fields[b"f"])]
+    told: dict[str, str] = {}
+    for name, data in events:
         if name == "delta":
             for kind in ("text", "reasoning"):
                 told[kind] = told.get(kind, "") + data.get(kind, "")
         elif name == "status" and data.get("phase") in {"waiting", "generating"}:
             told[data["phase"]] = "yes"
+    if events and events[-1][1].get("phase") in {"retrieving", "queued"}:
+        told["ahead"] = "yes"
     return told
 
 

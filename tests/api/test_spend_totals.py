@@ -49,7 +49,7 @@ def year() -> None:
         key = key_make(user=owner, team=team)
         shelves = [collection_make(team=team, user=owner) for _ in range(SHELVES)]
         for number in range(10):
-            model, at = models[number % 2], now() - number * (now() - now().replace(year=now().year - 1)) / 12
+            model, at = models[number % 2], now() - number * timedelta(days=365) / 12
             hold = Hold(
                 reservation_id=uuid7(),
                 payer=Payer(
