@@ -29,13 +29,13 @@ run:
 	@exec env $(if $(DATA),TESSERA_DATA="$(DATA)") $(PY) manage.py up $(if $(PORT),--port $(PORT)) $(if $(DATA),--data "$(DATA)")
 
 test:
-	@tools/test -n 2 --dist loadfile $(ARGS)
+	@tools/test -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 prove:
 	@tools/test -m prove $(ARGS)
 
 cover:
-	@tools/test -n 2 --dist loadfile --cov --cov-report=term $(ARGS)
+	@tools/test -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(ARGS)
 
 check:
 	@tools/venv base embedded ocr dev

@@ -56,6 +56,18 @@ def _loopback_only(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(_loopback_only)
 
 
+_LONGEST_FIRST = ("tests/e2e/", "tests/integration/embedded/", "tests/api/test_fuzz.py", "tests/integration/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, so that no process waits for another's last file at the end."""
+
+    def rank(item: pytest.Item) -> int:
+        return next((n for n, part in enumerate(_LONGEST_FIRST) if item.nodeid.startswith(part)), 9)
+
+    items.sort(key=rank)
+
+
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings() -> None:
     """A test database per seat, so that runs beside each other never meet."""

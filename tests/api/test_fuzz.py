@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from itertools import cycle
+from types import SimpleNamespace
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -27,6 +29,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from app.api.stream import documents
 from app.api.stream.handler import route
 from app.billing.models import Budget
 from inference_client.testing.fault_server import Script
@@ -95,6 +98,15 @@ class World:
         kind = IDS.get(name, name.removesuffix("_id"))
         known = self.ids.get(kind, value)
         return [known for _ in value] if isinstance(value, list) else known
+
+
+@pytest.fixture(autouse=True)
+def brief(monkeypatch) -> None:
+    """A collection's events go on for as long as one listens; here each listener leaves after a look."""
+    looks = cycle([False, True])
+    monkeypatch.setattr(documents, "runs", lambda: SimpleNamespace(draining=next(looks)))
+    monkeypatch.setattr(documents, "QUIET_SECONDS", 0)
+    monkeypatch.setattr(documents, "BUSY_SECONDS", 0)
 
 
 @pytest.fixture
