@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 
 from retrieval import parsing, storage
 from retrieval.chunking import ChunkCut, Settings, chunk
-from retrieval.errors import Invalid, RetrievalError
+from retrieval.errors import Conflict, Invalid
 from retrieval.models import Document
 from retrieval.parsing.limits import Limits
 
@@ -50,12 +50,14 @@ def document_preview(
 ) -> Preview:
     """Cut one document with these sizes, storing nothing. An encrypted file needs its password again.
 
-    Errors: Invalid, ReadError (also when reading takes longer than a preview may), RetrievalError.
+    Errors: Invalid, ReadError (also when reading takes longer than a preview may), Conflict without an original.
     """
     settings = chunking_settings(chunking)
     path = storage.blob_path(document.serving_sha256 or document.sha256)
     if not path.is_file():
-        raise RetrievalError(f"The original of “{document.name}” is not in the store any more.")
+        raise Conflict(
+            f"The original of “{document.name}” is not in the store any more. Remove the document and upload it again."
+        )
     reading = parsing.read(path, document.name, password=password or None, limits=_QUICK)
     cuts = chunk(reading.pages, settings=settings)
     return Preview(len(cuts), tuple(cuts[:limit]))

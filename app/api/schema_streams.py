@@ -102,12 +102,20 @@ _EVENT = {
     },
     "required": ["event", "data"],
 }
-COMPONENTS: Mapping[str, Any] = {**EVENTS, "StreamEvent": _EVENT}
+_DOCUMENT_EVENT = _EVENT | {
+    "description": "One event about a document as text/event-stream has it; `data` is JSON.",
+    "properties": {
+        "id": {"type": "string", "description": "The moment, in milliseconds since 1970."},
+        "event": _choice("document", "removed", "done", "error"),
+        "data": _TEXT,
+    },
+}
+COMPONENTS: Mapping[str, Any] = {**EVENTS, "StreamEvent": _EVENT, "DocumentEvent": _DOCUMENT_EVENT}
 
 _DOCUMENT_STREAM = {
     "description": "Events `document` with a Document as data, as often as it changes; `removed` with {id}; for a "
     "single document then `done` with {status}. `id` is the moment in milliseconds; a comment comes every 15 s.",
-    "content": {"text/event-stream": {"schema": _TEXT}},
+    "content": {"text/event-stream": {"schema": {"$ref": "#/components/schemas/DocumentEvent"}}},
 }
 _STREAM = {
     "description": "Events `turn`, `notice`, `status`, `sources`, `quotes`, `delta`, `matches`, `usage`, then one of "

@@ -1252,6 +1252,14 @@ class StreamEvent(TypedDict):
     data: str
 
 
+class DocumentEvent(TypedDict):
+    """One event about a document as text/event-stream has it; `data` is JSON."""
+
+    id: NotRequired[str]
+    event: Literal["document", "removed", "done", "error"]
+    data: str
+
+
 class Tessera(_Http):
     """One method for each operation."""
 

@@ -59,7 +59,7 @@ class PreviewView(APIView):
         operation_id="documents_preview",
         request=Input,
         parameters=[PARAMETER],
-        responses={200: Output, **refusals(403, 404, 422)},
+        responses={200: Output, **refusals(403, 404, 409, 422)},
     )
     @idempotent_read
     def post(self, request: Request, document_id: UUID) -> Response:
