@@ -28,7 +28,7 @@ SCRIPTS = [
     if "vendor" not in path.parts and path.name != "i18n.js"
 ]
 # The pages of those who run the installation speak English, as the administration does.
-ENGLISH = ("admin", "allauth", "dashboard", "ops")
+ENGLISH = ("admin", "allauth", "dashboard", "drf_spectacular", "ops")
 TEMPLATES = [
     *(
         path

@@ -37,7 +37,7 @@ def test_a_price_of_many_parts_and_what_it_changed(browser: Client) -> None:
     answer = post(browser, address, **first, cache_write_long="3", more=more)
     assert "the first: cache_read 2," in told(answer)
     answer = post(browser, address, **first | {"input": "2.5"}, cache_write_long="3", more=more)
-    assert "cache_read 2 → 2.5, cache_write 2 → 2.5, input 2 → 2.5 USD" in told(answer)
+    assert "cache_read 2 → 2.5, cache_write 2 → 2.5, input 2 → 2.5, input_image 2 → 2.5 USD" in told(answer)
     price = price_current("chat/x", side="cost", mode="batch")
     rates = {(r.component, r.min_prompt_tokens, r.per_units): r.price for r in price.rates}
     assert (rates["input", 200_001, 1_000_000], rates["web_search", 0, 1000]) == (4, 10)

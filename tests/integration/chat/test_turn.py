@@ -146,7 +146,8 @@ def test_stop_keeps_the_text_and_settles(gather: Gather) -> None:
     attempt = UsageAttempt.objects.get(reservation_id=turn.reservation_id)
     assert taken.named("done") == [{"finish_reason": "stopped"}]
     assert (turn.state, turn.answer) == ("stopped", taken.run.log.text)
-    assert (attempt.outcome, attempt.estimated, attempt.estimate_reason) == ("stopped", True, "client_gone")
+    # llama.cpp tells its count with every piece.
+    assert (attempt.outcome, attempt.source, attempt.estimated) == ("stopped", "server_running", False)
     assert reservation(turn).state == "settled"
     assert held_anywhere() == 0
 

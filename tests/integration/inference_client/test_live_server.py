@@ -88,7 +88,8 @@ def test_leaving_frees_the_server(kind: str) -> None:
         return call.record, await _produced() - before
 
     record, produced = run(scene)
-    assert (record.outcome, record.estimated) == ("stopped", True)
+    # llama.cpp tells its count with every piece of its own route.
+    assert (record.outcome, record.estimated) == ("stopped", kind != "llamacpp")
     assert produced < 500
 
 

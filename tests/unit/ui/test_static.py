@@ -70,7 +70,8 @@ def test_every_custom_property_is_defined() -> None:
 
 def test_colours_live_in_the_tokens_alone() -> None:
     for path in SHEETS:
-        if path.name != "tokens.css":
+        # Swagger UI, which the other one mends, has colours of its own and one theme.
+        if path.name not in {"tokens.css", "api-docs.css"}:
             assert re.findall(r"#[0-9a-fA-F]{3,8}\b(?![\w-]*\")", path.read_text()) == [], name(path)
 
 
