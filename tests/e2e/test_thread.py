@@ -88,11 +88,11 @@ def test_a_whole_chat_by_keyboard_alone(seat: Opener) -> None:
     page.keyboard.type("Write a very long story about the sea.")
     page.keyboard.press("Enter")
     person.writes(5)
-    page.keyboard.press("Escape")
-    expect(page.locator("#announcer")).to_contain_text("Answer stopped")
-    person.answered()
     # What was stopped is drawn once more when its row is closed; a person is slower than that.
-    page.wait_for_load_state("networkidle")
+    with page.expect_response(lambda response: "/messages/" in response.url):
+        page.keyboard.press("Escape")
+        expect(page.locator("#announcer")).to_contain_text("Answer stopped")
+        person.answered()
     # From the box back to the answer: rate it, give a reason, open the line of figures.
     page.keyboard.press("/")
     expect(person.composer).to_be_focused()
