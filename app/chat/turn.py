@@ -190,6 +190,13 @@ class Turn:
         """Stream the answer into the log."""
         self._phase(queued=False)
         admission.in_line = lambda queued: self._phase(queued=queued)
+        try:
+            await self._read(admission, messages)
+        finally:
+            # Both would hold each other until the collector comes, which in a web process is seldom.
+            admission.in_line = None
+
+    async def _read(self, admission: Admission, messages: tuple[Message, ...]) -> None:
         async with aclosing(admission.infer(messages, **self.ask.options.as_request())) as batches:
             async for batch in batches:
                 if self.clock.first_token_at is None:

@@ -154,7 +154,7 @@ async def _all_ended(url: str) -> None:
 def _state(process: psutil.Process, url: str) -> dict[str, float]:
     with psycopg.connect(url) as connection, contextlib.closing(connection.cursor()) as cursor:
         cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         row = cursor.fetchone()
     return {
