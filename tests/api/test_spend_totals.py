@@ -168,8 +168,9 @@ def test_a_page_of_the_other_views_is_the_ledger_too(staff: Client, year: None) 
 
 def test_a_long_table_comes_in_parts(staff: Client, year: None, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = rows_of(staff.get(f"/dashboard/?{YEAR}&group_by=month").text)
-    monkeypatch.setattr(spend_table, "A_PAGE", 4)
-    assert len(whole) > 9
+    monkeypatch.setattr(spend_table, "A_PAGE", 3)
+    # Twelve entries a twelfth of a year apart fall into fewer months on some days.
+    assert len(whole) > 7
     seen: list[str] = []
     address = f"?{YEAR}&group_by=month"
     while address:
@@ -180,6 +181,6 @@ def test_a_long_table_comes_in_parts(staff: Client, year: None, monkeypatch: pyt
         found = re.search(r'href="([^"#]+)[^"]*" rel="next"', text)
         address = html.unescape(found[1]) if found else ""
     assert seen == [name for name in whole if name != "All"]
-    assert "1 to 4 of" in staff.get(f"/dashboard/?{YEAR}&group_by=month&page=torn").text
+    assert "1 to 3 of" in staff.get(f"/dashboard/?{YEAR}&group_by=month&page=torn").text
     assert 'rel="next"' not in staff.get(f"/dashboard/?{YEAR}&group_by=month&page=99").text
     assert len(table_csv(staff, f"{YEAR}&group_by=month")) == len(whole)
