@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
+from tests.e2e.browser import Opener, browser_opened, people
 from tests.e2e.live import Live
 
 
@@ -23,3 +25,17 @@ def _spare_processes_end(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "live" in request.fixturenames:
         request.getfixturevalue("live").spares_end()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for a file: while it lives, this thread has an event loop, which tests without a browser must not meet."""
+    with browser_opened() as found:
+        yield found
+
+
+@pytest.fixture
+def seat(browser: Browser, live: Live) -> Iterator[Opener]:
+    """Opens a browser for a person; what its console complained of fails the test at the end."""
+    with people(browser, live) as found:
+        yield found

@@ -1,16 +1,15 @@
 """Every page that somebody can open: nothing shuts people out, comes from elsewhere, or is refused by the policy."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Request, expect
+from playwright.sync_api import Request, expect
 
-from tests.e2e.browser import PHONE, WIDE, Opener, Person, browser_opened, people
+from tests.e2e.browser import PHONE, WIDE, Opener, Person
 from tests.e2e.live import Live, until
 from tests.stack import command
 
@@ -65,18 +64,6 @@ ADMIN = (
     "/dashboard/accuracy/", "/dashboard/budgets/", "/dashboard/limits/",
     "/dashboard/statements/", "/dashboard/data-flow/", "/admin/",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browser_opened() as found:
-        yield found
-
-
-@pytest.fixture
-def seat(browser: Browser, live: Live) -> Iterator[Opener]:
-    with people(browser, live) as found:
-        yield found
 
 
 @dataclass

@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
-from tests.e2e.browser import LONG, Opener, Person, browser_opened, pdf_of, people, squeezed
+from tests.e2e.browser import LONG, Opener, Person, pdf_of, squeezed
 from tests.e2e.live import Live
 from tests.stack import REPOSITORY
 
@@ -32,18 +32,6 @@ NOTES = [
     ],
 ]
 NOTES_QUESTION = "Which oil did the lamp of the lighthouse burn?"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browser_opened() as found:
-        yield found
-
-
-@pytest.fixture
-def seat(browser: Browser, live: Live) -> Iterator[Opener]:
-    with people(browser, live) as found:
-        yield found
 
 
 @pytest.fixture

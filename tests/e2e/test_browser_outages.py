@@ -11,27 +11,15 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 import psutil
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.e2e.browser import Opener, Person, browser_opened, people
+from tests.e2e.browser import Opener, Person
 from tests.e2e.live import Live, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.live(alone=True), pytest.mark.prove]
 
 QUESTION = "What happens when a budget is used up?"
 REFUSED = ("status of 50", "net::ERR_")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browser_opened() as found:
-        yield found
-
-
-@pytest.fixture
-def seat(browser: Browser, live: Live) -> Iterator[Opener]:
-    with people(browser, live) as found:
-        yield found
 
 
 @pytest.fixture

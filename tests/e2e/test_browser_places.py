@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from decimal import Decimal
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.e2e.browser import PHONE, Opener, Person, browser_opened, people
+from tests.e2e.browser import PHONE, Opener, Person
 from tests.e2e.live import Live
 from tests.stack import command
 
@@ -24,18 +24,6 @@ team = team_create(name="Browser tests", owner=User.objects.get(email={email!r})
 print(team.id, budget_set(scope="team", unit="money", limit=Decimal(0), period="month", team_id=team.id,
                           name="the team of the browser tests"))
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browser_opened() as found:
-        yield found
-
-
-@pytest.fixture
-def seat(browser: Browser, live: Live) -> Iterator[Opener]:
-    with people(browser, live) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

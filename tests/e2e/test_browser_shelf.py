@@ -1,27 +1,13 @@
 """What stands around the conversation: the list, links, files, keys and one's own usage."""
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.e2e.browser import PHONE, Opener, Person, browser_opened, people
+from tests.e2e.browser import PHONE, Opener, Person
 from tests.e2e.live import Live
 
 pytestmark = [pytest.mark.e2e, pytest.mark.live]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browser_opened() as found:
-        yield found
-
-
-@pytest.fixture
-def seat(browser: Browser, live: Live) -> Iterator[Opener]:
-    with people(browser, live) as found:
-        yield found
 
 
 def choose(person: Person, title: str, entry: str) -> None:

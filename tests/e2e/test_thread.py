@@ -1,28 +1,15 @@
 """A conversation in depth: files, assistants, ratings, formulas, and all of it by keyboard alone."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.e2e.browser import PHONE, Opener, browser_opened, people
+from tests.e2e.browser import PHONE, Opener
 from tests.e2e.live import Live
 
 pytestmark = [pytest.mark.e2e, pytest.mark.live]
 FACT = "The boiler in Leiden is serviced by Mevrouw Okonkwo every second Thursday of March.\n"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browser_opened() as found:
-        yield found
-
-
-@pytest.fixture
-def seat(browser: Browser, live: Live) -> Iterator[Opener]:
-    with people(browser, live) as found:
-        yield found
 
 
 def test_a_file_goes_along_is_a_source_and_leaves_with_its_conversation(seat: Opener, tmp_path: Path) -> None:
