@@ -11,12 +11,10 @@ from decimal import Decimal
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 from cryptography.fernet import Fernet
 from django.conf import settings as installed
 from django.db import connection
-from psycopg import sql
 from pytest_django import Settings
 
 from app.accounts.models import Team, User
@@ -34,6 +32,7 @@ from app.ops.snapshot import connected, rows_counted
 from app.ops.verifying import installation_verify
 from retrieval.models import Document
 from retrieval.storage import blob_path
+from tests.databases import database_beside
 from tests.factories import (
     collection_make,
     conversation_make,
@@ -104,12 +103,8 @@ def elsewhere(tmp_path: Path) -> Iterator[Elsewhere]:
     """Another database of the same server, made by the role that owns tables, and a folder that is not there yet."""
     name = f"test_restored_{seat()}"
     server = installed.DATABASE_OWNER_URL
-    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
-    with psycopg.connect(server, autocommit=True) as owner:
-        owner.execute(drop)
-        owner.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    with database_beside(server, name):
         yield Elsewhere(urlsplit(server)._replace(path=f"/{name}").geturl(), name, tmp_path / "other")
-        owner.execute(drop)
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from django.conf import settings as installed
-from psycopg import sql
 
+from tests.databases import database_beside
 from tests.e2e.live import until
 from tests.services_plugin import seat
 from tests.stack import PROCESS_ENV, REPOSITORY
@@ -23,14 +23,10 @@ pytestmark = pytest.mark.prove
 def empty() -> Iterator[str]:
     """The address of a database with nothing in it."""
     name = f"test_migrating_{seat()}"
-    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
-    with psycopg.connect(installed.DATABASE_OWNER_URL, autocommit=True) as owner:
-        owner.execute(drop)
-        owner.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    with database_beside(installed.DATABASE_OWNER_URL, name):
         # On a busy machine a connection may take longer than the product waits for one.
         here = urlsplit(installed.DATABASE_OWNER_URL)
         yield here._replace(path=f"/{name}", query="connect_timeout=60").geturl()
-        owner.execute(drop)
 
 
 def environment(url: str) -> dict[str, str]:
