@@ -6,6 +6,7 @@ from io import StringIO
 from typing import Any
 
 from app.billing.statement_sheet import Sheet, SheetLine
+from app.billing.statement_sums import Sums
 
 COLUMNS = (
     "statement", "state", "team", "month", "section", "of_month", "cost_centre", "model", "component", "price_version",
@@ -19,42 +20,48 @@ def statement_csv(sheet: Sheet) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(COLUMNS)
-    head = [sheet.number or "", sheet.state, _safe(sheet.team_name), f"{sheet.month:%Y-%m}"]
+    of = sheet.statement
+    head = [of.number or "", of.state, _safe(of.team_name), f"{of.month:%Y-%m}"]
     for line in sheet.lines:
-        writer.writerow([*head, *_row(line), sheet.currency])
+        writer.writerow([*head, *_row(line), of.currency])
     total = ["total", "", "", "", "", "", "", "", "", ""]
     writer.writerow(
-        [*head, *total, _digits(sheet.exact), _digits(sheet.total), _digits(sheet.estimated), sheet.currency]
+        [*head, *total, _digits(sheet.exact), _digits(sheet.total), _digits(sheet.estimated), of.currency]
     )
     return out.getvalue()
 
 
 def statement_json(sheet: Sheet) -> dict[str, Any]:
-    """The whole statement; amounts in `currency`."""
+    """The whole statement; amounts in its currency."""
+    return {**summary_json(sheet), "lines": [_object(line) for line in sheet.lines]}
+
+
+def summary_json(sums: Sums) -> dict[str, Any]:
+    """A statement without its lines."""
+    of = sums.statement
     return {
-        "id": str(sheet.id),
-        "number": sheet.number,
-        "state": sheet.state,
-        "team": {"id": str(sheet.team_id) if sheet.team_id else None, "name": sheet.team_name},
-        "month": f"{sheet.month:%Y-%m}",
-        "zone": sheet.zone,
-        "starts_at": _instant(sheet.starts_at),
-        "ends_at": _instant(sheet.ends_at),
-        "due_at": _instant(sheet.due_at),
-        "issued_at": _instant(sheet.issued_at),
-        "currency": sheet.currency,
-        "total": _digits(sheet.total),
-        "exact": _digits(sheet.exact),
-        "estimated": _digits(sheet.estimated),
-        "entries_without_price": sheet.missing,
-        "prepaid": None if sheet.credit_opening is None else {
-            "opening": _digits(sheet.credit_opening),
-            "moved": _digits(sheet.credit_moved),
-            "used": _digits(sheet.credit_used),
-            "closing": _digits(sheet.credit_closing),
+        "id": str(of.id),
+        "number": of.number,
+        "state": of.state,
+        "team": {"id": str(of.team_id) if of.team_id else None, "name": of.team_name},
+        "month": f"{of.month:%Y-%m}",
+        "zone": of.zone,
+        "starts_at": _instant(of.starts_at),
+        "ends_at": _instant(of.ends_at),
+        "due_at": _instant(sums.due_at),
+        "issued_at": _instant(of.issued_at),
+        "currency": of.currency,
+        "total": _digits(sums.total),
+        "exact": _digits(sums.exact),
+        "estimated": _digits(sums.estimated),
+        "entries_without_price": sums.missing,
+        "prepaid": None if sums.credit_opening is None else {
+            "opening": _digits(sums.credit_opening),
+            "moved": _digits(sums.credit_moved),
+            "used": _digits(sums.credit_used),
+            "closing": _digits(sums.credit_closing),
         },
-        "due": _digits(sheet.due),
-        "lines": [_object(line) for line in sheet.lines],
+        "due": _digits(sums.due),
     }  # fmt: skip
 
 

@@ -12,13 +12,8 @@ from django.views.generic import TemplateView, View
 from app.accounts.models import User
 from app.accounts.selectors import owned_teams
 from app.billing.statement_export import statement_csv, statement_json
-from app.billing.statement_sheet import (
-    Sheet,
-    statement_get,
-    statement_sheet,
-    statement_sums,
-    statements_list,
-)
+from app.billing.statement_sheet import Sheet, statement_sheet
+from app.billing.statement_sums import statement_get, statement_sums, statements_list
 from app.common.admin_site import uuid_of
 from app.common.errors import NotFound
 
@@ -61,6 +56,7 @@ class StatementView(LoginRequiredMixin, TemplateView):
         return super().get_context_data(**kwargs) | {
             "section": "statements",
             "sheet": sheet,
+            "statement": sheet.statement,
             "charges": sheet.groups("charge"),
             "adjustments": sheet.groups("adjustment"),
             "credit": sheet.section("credit"),
@@ -96,5 +92,6 @@ class StatementJsonView(LoginRequiredMixin, View):
 
 def file_name(sheet: Sheet) -> str:
     """`statement-000012-2026-11`, or `statement-draft-2026-11`."""
-    number = f"{sheet.number:06d}" if sheet.number else "draft"
-    return f"statement-{number}-{sheet.month:%Y-%m}"
+    statement = sheet.statement
+    number = f"{statement.number:06d}" if statement.number else "draft"
+    return f"statement-{number}-{statement.month:%Y-%m}"

@@ -15,8 +15,9 @@ from app.accounts.selectors import Caller
 from app.api.authentication import caller_of
 from app.api.paging import PARAMETERS, cursor_after, cursor_of, limit_of, listed
 from app.api.serializers import refusals
-from app.billing.statement_export import statement_csv, statement_json
-from app.billing.statement_sheet import Sheet, statement_get, statement_sheet, statements_list
+from app.billing.statement_export import statement_csv, statement_json, summary_json
+from app.billing.statement_sheet import Sheet, statement_sheet
+from app.billing.statement_sums import statement_get, statement_sums, statements_list
 
 _DIGITS = "Decimal digits in `currency`; null is unknown, which is not 0."
 
@@ -101,9 +102,7 @@ class StatementsView(APIView):
         rows = statements_list(
             team_ids=_teams(caller_of(request)), before=cursor_of(request), limit=limit + 1
         )
-        items = [statement_json(statement_sheet(row)) for row in rows[:limit]]
-        for item in items:
-            del item["lines"]
+        items = [summary_json(sums) for sums in statement_sums(rows[:limit])]
         return Response(
             {"items": items, "next": cursor_after(rows[limit - 1].id) if len(rows) > limit else None}
         )

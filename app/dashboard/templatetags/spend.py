@@ -63,7 +63,7 @@ def thin(number: int) -> str:
 @register.simple_tag
 def line_sum(sheet: Sheet, section: str) -> str:
     """The rounded lines of a section of a statement, added up."""
-    return formatting.money(sheet.amount_of(section), sheet.currency, sheet.places)
+    return formatting.money(sheet.amount_of(section), sheet.statement.currency, sheet.statement.places)
 
 
 @register.filter

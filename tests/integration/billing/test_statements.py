@@ -5,6 +5,7 @@ import threading
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from io import StringIO
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,15 +18,9 @@ from app.accounts.models import ApiKey, Team
 from app.billing.credit import credit_grant
 from app.billing.models import LedgerEntry, Statement, StatementEntry, StatementLine
 from app.billing.services import price_set, reservation_hold, reservation_settle
-from app.billing.statement_export import COLUMNS, statement_csv, statement_json
-from app.billing.statement_sheet import (
-    Sheet,
-    half_even,
-    statement_get,
-    statement_sheet,
-    statement_sums,
-    statements_list,
-)
+from app.billing.statement_export import COLUMNS, statement_csv, statement_json, summary_json
+from app.billing.statement_sheet import Sheet, statement_sheet
+from app.billing.statement_sums import half_even, statement_get, statement_sums, statements_list
 from app.billing.statements import (
     StatementNotDue,
     places_of,
@@ -62,12 +57,19 @@ def payer() -> Payer:
 
 
 def book(
-    hold: MakeHold, when: datetime, *, given: int = 1000, generated: int = 500, **changes: object
+    hold: MakeHold,
+    when: datetime,
+    *,
+    given: int = 1000,
+    generated: int = 500,
+    estimated: bool = False,
+    **changes: object,
 ) -> UUID:
     item = hold(effective_at=when, **changes)
     reservation_hold(hold=item)
     reservation_settle(
-        reservation_id=item.reservation_id, attempts=[used(given, generated, requested_model="m")]
+        reservation_id=item.reservation_id,
+        attempts=[used(given, generated, requested_model="m", estimated=estimated)],
     )
     return item.reservation_id
 
@@ -81,7 +83,7 @@ def issued_all(when: datetime) -> list[Sheet]:
 def adds_up(sheet: Sheet) -> None:
     """Page, CSV, JSON and SQL say the same."""
     parts = [sheet.amount_of(name) for name in ("charge", "adjustment", "rounding")]
-    assert sum(parts) == sheet.total == half_even(sheet.exact, sheet.places)
+    assert sum(parts) == sheet.total == half_even(sheet.exact, sheet.statement.places)
     for name in ("charge", "adjustment"):
         assert sum((group.amount for group in sheet.groups(name)), D(0)) == sheet.amount_of(name)
     rows = list(csv.DictReader(StringIO(statement_csv(sheet))))
@@ -95,14 +97,16 @@ def adds_up(sheet: Sheet) -> None:
         D(row["amount"] or 0) for row in lines
     ]
     assert (D(data["total"]), D(data["exact"])) == (sheet.total, sheet.exact)
-    if sheet.state == "issued":
-        booked = LedgerEntry.objects.filter(statement_entry__statement_id=sheet.id)
+    assert sheet.estimated == sum(line.estimated for line in sheet.lines)
+    assert sheet.credit_moved == sum(line.exact or 0 for line in sheet.section("credit"))
+    if sheet.statement.state == "issued":
+        booked = LedgerEntry.objects.filter(statement_entry__statement_id=sheet.statement.id)
         assert sheet.exact == (booked.aggregate(sum=Sum("price"))["sum"] or 0)
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT coalesce(sum(l.amount), 0) FROM billing_ledgerline l JOIN billing_statemententry x"
                 " ON x.entry_id = l.entry_id WHERE l.side = 'price' AND x.statement_id = %s",
-                [sheet.id],
+                [sheet.statement.id],
             )
             assert cursor.fetchone()[0] == sheet.exact
 
@@ -148,7 +152,11 @@ def test_lines_are_model_component_price_and_cost_centre(hold: MakeHold, payer: 
     assert (sheet.exact, sheet.total, sheet.section("rounding")) == (D("0.035"), D("0.04"), ())
     adds_up(sheet)
     assert (sheet.credit_closing, sheet.due) == (None, sheet.total)
-    assert (sheet.team_name, sheet.month, sheet.number) == ("Research", date(YEAR, 1, 1), 1)
+    assert (sheet.statement.team_name, sheet.statement.month, sheet.statement.number) == (
+        "Research",
+        date(YEAR, 1, 1),
+        1,
+    )
 
 
 def test_rounding_has_a_line_of_its_own(hold: MakeHold) -> None:
@@ -178,7 +186,7 @@ def test_the_months_of_a_zone_divide_the_ledger_without_a_rest(
             book(hold, when, given=7777)
             book(hold, when, payer=Payer(team_id=None))
     sheets = issued_all(datetime(YEAR + 1, 1, 10, tzinfo=UTC))
-    months = sorted((s.month.month, s.team_name) for s in sheets)
+    months = sorted((s.statement.month.month, s.statement.team_name) for s in sheets)
     assert months == [(m, n) for m in (3, 4, 10, 11) for n in ("Research", "The installation itself")]
     assert all(sum(line.entries for line in sheet.lines) == 2 for sheet in sheets)
     for sheet in sheets:
@@ -194,7 +202,7 @@ def test_three_days_of_grace(hold: MakeHold) -> None:
     assert (statements_draft(at=midnight), statements_draft(at=midnight)) == (1, 0)
     draft = Statement.objects.get()
     sheet = statement_sheet(draft)
-    assert (sheet.state, sheet.number, sheet.due_at) == ("draft", None, at(2, 4, 0))
+    assert (sheet.statement.state, sheet.statement.number, sheet.due_at) == ("draft", None, at(2, 4, 0))
     assert statements_issue_due(at=at(2, 4, 0) - timedelta(microseconds=1)) == []
     book(hold, at(1, 31, 23))
     assert [one.number for one in statements_issue_due(at=at(2, 4, 0))] == [1]
@@ -238,7 +246,7 @@ def test_late_truth_of_a_team_that_is_quiet_now_gets_a_statement(hold: MakeHold)
     assert len(issued_all(at(2, 20))) == 1
     *_, february = issued_all(at(3, 10))
     assert {line.section for line in february.lines} - {"rounding"} == {"adjustment"}
-    assert february.month == date(YEAR, 2, 1)
+    assert february.statement.month == date(YEAR, 2, 1)
 
 
 def test_months_of_a_team_follow_each_other(hold: MakeHold) -> None:
@@ -315,6 +323,26 @@ def test_a_draft_carries_credit_over_from_drafts_before_it(hold: MakeHold, payer
     before = [statement_sheet(s) for s in Statement.objects.order_by("month")]
     assert [sheet.credit_closing for sheet in before] == [8, 7]
     assert [sheet.credit_closing for sheet in issued_all(at(3))] == [8, 7]
+
+
+def test_a_list_says_of_each_what_its_sheet_says_in_two_queries(
+    hold: MakeHold, payer: Payer, django_assert_num_queries: Any
+) -> None:
+    credit_grant(team_id=payer.team_id, amount=D(10), source="", granted_by="tests")
+    book(hold, LedgerEntry.objects.get().effective_at + timedelta(seconds=1), given=2_000_000, generated=0)
+    for month in (1, 2, 3):
+        book(hold, at(month), estimated=month == 2)
+    statements_draft(at=at(3))
+    statements_issue_due(at=at(2))
+    rows = list(Statement.objects.order_by("-id"))
+    assert {row.state for row in rows} == {"draft", "issued"}
+    with django_assert_num_queries(2):
+        listed = statement_sums(rows)
+    sheets = [statement_json(statement_sheet(row)) for row in rows]
+    for sheet in sheets:
+        del sheet["lines"]
+    assert [summary_json(sums) for sums in listed] == sheets
+    assert any(sums.estimated for sums in listed) and any(sums.credit_moved for sums in listed)
 
 
 EDITS = [
