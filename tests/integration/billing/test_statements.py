@@ -1,114 +1,38 @@
-"""Statements: drafted, issued after the grace, numbered without gaps, never edited, and adding up to the ledger."""
+"""Statements: their lines, rounded once, add up to the ledger, on the page, as CSV and as JSON."""
 
 import csv
-import threading
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from io import StringIO
 from typing import Any
-from uuid import UUID
 
 import pytest
-from django.core.management import CommandError, call_command
-from django.db import DatabaseError, connection, transaction
+from django.db import connection
 from django.db.models import Sum
 from pytest_django import Settings
 
-from app.accounts.models import ApiKey, Team
+from app.accounts.models import Team
 from app.billing.credit import credit_grant
-from app.billing.models import LedgerEntry, Statement, StatementEntry, StatementLine
+from app.billing.models import LedgerEntry, Statement, StatementEntry
 from app.billing.services import price_set, reservation_hold, reservation_settle
 from app.billing.statement_export import COLUMNS, statement_csv, statement_json, summary_json
-from app.billing.statement_sheet import Sheet, statement_sheet
+from app.billing.statement_sheet import statement_sheet
 from app.billing.statement_sums import half_even, statement_get, statement_sums, statements_list
 from app.billing.statements import (
-    StatementNotDue,
     places_of,
-    statement_issue,
     statements_draft,
     statements_issue_due,
 )
-from app.billing.tasks import statements_issue as issue_task
 from app.billing.types import Payer, Rate
 from app.common.errors import NotFound
-from tests.factories import key_make, team_make, user_make
 from tests.integration.billing.conftest import MakeHold, used
-from tests.integration.billing.test_guards import execute
+from tests.integration.billing.statements import YEAR, D, adds_up, at, book, issued_all, research
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("roomy", "db")]
-D = Decimal
-YEAR = 2031
-"""To come, so that the price that a test sets is in force."""
-
-
-def at(month: int, day: int = 15, hour: int = 12) -> datetime:
-    return datetime(YEAR, month, day, hour, tzinfo=UTC)
 
 
 @pytest.fixture
 def payer() -> Payer:
-    """A team with a cost centre, and a key with another."""
-    user = user_make()
-    team = team_make(owner=user, name="Research")
-    Team.objects.filter(id=team.id).update(cost_centre="4711")
-    key = key_make(user=user, team=team).row
-    ApiKey.objects.filter(id=key.id).update(cost_centre="4712")
-    return Payer(team_id=team.id, account_id=user.account_id, key_id=key.id)
-
-
-def book(
-    hold: MakeHold,
-    when: datetime,
-    *,
-    given: int = 1000,
-    generated: int = 500,
-    estimated: bool = False,
-    **changes: object,
-) -> UUID:
-    item = hold(effective_at=when, **changes)
-    reservation_hold(hold=item)
-    reservation_settle(
-        reservation_id=item.reservation_id,
-        attempts=[used(given, generated, requested_model="m", estimated=estimated)],
-    )
-    return item.reservation_id
-
-
-def issued_all(when: datetime) -> list[Sheet]:
-    statements_draft(at=when)
-    statements_issue_due(at=when)
-    return [statement_sheet(s) for s in Statement.objects.order_by("number")]
-
-
-def adds_up(sheet: Sheet) -> None:
-    """Page, CSV, JSON and SQL say the same."""
-    parts = [sheet.amount_of(name) for name in ("charge", "adjustment", "rounding")]
-    assert sum(parts) == sheet.total == half_even(sheet.exact, sheet.statement.places)
-    for name in ("charge", "adjustment"):
-        assert sum((group.amount for group in sheet.groups(name)), D(0)) == sheet.amount_of(name)
-    rows = list(csv.DictReader(StringIO(statement_csv(sheet))))
-    lines = [row for row in rows if row["section"] not in {"total", "credit"}]
-    (total,) = [row for row in rows if row["section"] == "total"]
-    assert sum((D(row["amount"] or 0) for row in lines), D(0)) == D(total["amount"]) == sheet.total
-    exact = sum((D(row["exact"] or 0) for row in lines if row["section"] != "rounding"), D(0))
-    assert exact == D(total["exact"]) == sheet.exact
-    data = statement_json(sheet)
-    assert [D(line["amount"] or 0) for line in data["lines"] if line["section"] != "credit"] == [
-        D(row["amount"] or 0) for row in lines
-    ]
-    assert (D(data["total"]), D(data["exact"])) == (sheet.total, sheet.exact)
-    assert sheet.estimated == sum(line.estimated for line in sheet.lines)
-    assert sheet.credit_moved == sum(line.exact or 0 for line in sheet.section("credit"))
-    if sheet.statement.state == "issued":
-        booked = LedgerEntry.objects.filter(statement_entry__statement_id=sheet.statement.id)
-        assert sheet.exact == (booked.aggregate(sum=Sum("price"))["sum"] or 0)
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT coalesce(sum(l.amount), 0) FROM billing_ledgerline l JOIN billing_statemententry x"
-                " ON x.entry_id = l.entry_id WHERE l.side = 'price' AND x.statement_id = %s",
-                [sheet.statement.id],
-            )
-            assert cursor.fetchone()[0] == sheet.exact
+    return research()
 
 
 ROUNDED = [
@@ -195,76 +119,6 @@ def test_the_months_of_a_zone_divide_the_ledger_without_a_rest(
     assert StatementEntry.objects.count() == LedgerEntry.objects.count()
 
 
-def test_three_days_of_grace(hold: MakeHold) -> None:
-    book(hold, at(1))
-    assert statements_draft(at=at(1, 31, 23)) == 0
-    midnight = at(2, 1, 0)
-    assert (statements_draft(at=midnight), statements_draft(at=midnight)) == (1, 0)
-    draft = Statement.objects.get()
-    sheet = statement_sheet(draft)
-    assert (sheet.statement.state, sheet.statement.number, sheet.due_at) == ("draft", None, at(2, 4, 0))
-    assert statements_issue_due(at=at(2, 4, 0) - timedelta(microseconds=1)) == []
-    book(hold, at(1, 31, 23))
-    assert [one.number for one in statements_issue_due(at=at(2, 4, 0))] == [1]
-    issued = statement_sheet(Statement.objects.get())
-    assert sum(line.entries for line in issued.section("charge")) == 4, "what came within the grace is in it"
-    assert statements_issue_due(at=at(2, 4, 0)) == []
-    assert statement_issue(statement=draft, by="again", at=at(3)) is None
-
-
-def test_late_truth_stands_in_the_next(hold: MakeHold) -> None:
-    first = hold(effective_at=at(1))
-    reservation_hold(hold=first)
-    reservation_settle(
-        reservation_id=first.reservation_id,
-        attempts=[used(estimated=True, requested_model="m")],
-        by_sweeper=True,
-    )
-    statements_draft(at=at(2, 10))
-    (drafted,) = statement_sums(list(Statement.objects.all()))
-    (january,) = issued_all(at(2, 10))
-    assert january.estimated == january.exact == D("0.002")
-    (listed,) = statement_sums(list(Statement.objects.all()))
-    for row in (drafted, listed):
-        assert (row.exact, row.total, row.estimated) == (january.exact, january.total, january.estimated)
-    reservation_settle(reservation_id=first.reservation_id, attempts=[used(20_000, 500, requested_model="m")])
-    assert statements_draft(at=at(2, 11)) == 0, "February is not over"
-    book(hold, at(2))
-    again, february = issued_all(at(3, 10))
-    assert again == january
-    adjustments = february.section("adjustment")
-    assert {line.month for line in adjustments} == {date(YEAR, 1, 1)}
-    assert sum(line.exact for line in adjustments) == D("0.021") - D("0.002")
-    adds_up(february)
-    assert january.exact + february.exact == LedgerEntry.objects.aggregate(sum=Sum("price"))["sum"]
-
-
-def test_late_truth_of_a_team_that_is_quiet_now_gets_a_statement(hold: MakeHold) -> None:
-    book(hold, at(1))
-    issued_all(at(2, 10))
-    book(hold, at(1, 30))
-    assert len(issued_all(at(2, 20))) == 1
-    *_, february = issued_all(at(3, 10))
-    assert {line.section for line in february.lines} - {"rounding"} == {"adjustment"}
-    assert february.statement.month == date(YEAR, 2, 1)
-
-
-def test_months_of_a_team_follow_each_other(hold: MakeHold) -> None:
-    book(hold, at(1))
-    book(hold, at(2))
-    statements_draft(at=at(3))
-    january, february = Statement.objects.order_by("month")
-    with pytest.raises(StatementNotDue, match="Issue January 2031 first"):
-        statement_issue(statement=february, by="me", at=at(3))
-    with pytest.raises(StatementNotDue, match="February 2031 is not over yet"):
-        statement_issue(statement=february, by="me", at=at(2))
-    with pytest.raises(DatabaseError, match="earlier month of this team"):
-        execute(f"SELECT billing_statement_issue('{february.id}', 'x')")
-    assert statement_sheet(february).exact == D("0.002"), "January's entries wait for January"
-    assert statement_issue(statement=january, by="me", at=at(3)).number == 1
-    assert statement_issue(statement=february, by="me", at=at(3)).number == 2
-
-
 def test_a_price_that_is_not_known_is_shown_and_in_no_sum(hold: MakeHold, settings: Settings) -> None:
     price_set(price_key="partial", rates=(Rate(component="input", price=D(1)),), approved_by="tests")
     item = hold(effective_at=at(1), price_key="partial", output_tokens=0)
@@ -345,64 +199,6 @@ def test_a_list_says_of_each_what_its_sheet_says_in_two_queries(
     assert any(sums.estimated for sums in listed) and any(sums.credit_moved for sums in listed)
 
 
-EDITS = [
-    "UPDATE billing_statement SET team_name = 'x'",
-    "UPDATE billing_statement SET state = 'draft', number = NULL, issued_at = NULL",
-    "DELETE FROM billing_statement",
-    "UPDATE billing_statementline SET amount = 0",
-    "DELETE FROM billing_statementline",
-    "INSERT INTO billing_statemententry (entry_id, statement_id) SELECT id, id FROM billing_statement",
-    "UPDATE billing_statemententry SET statement_id = statement_id",
-    "DELETE FROM billing_statemententry",
-    "SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL tessera.truncate = 'refuse'; TRUNCATE billing_statementline",
-]
-
-
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_issued_statement_is_never_edited(hold: MakeHold, edit: str) -> None:
-    book(hold, at(1))
-    issued_all(at(3))
-    with (
-        pytest.raises(DatabaseError, match="never changed"),
-        transaction.atomic(),
-        connection.cursor() as cursor,
-    ):
-        cursor.execute(edit)
-
-
-def test_numbers_follow_each_other(hold: MakeHold) -> None:
-    book(hold, at(1))
-    statements_draft(at=at(3))
-    with pytest.raises(DatabaseError, match="numbered one after the other"), transaction.atomic():
-        Statement.objects.update(state="issued", number=7, issued_at=at(3), total=0)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_numbers_have_no_gaps_whoever_issues_at_once(hold: MakeHold) -> None:
-    for _ in range(6):
-        team = team_make(owner=user_make())
-        book(hold, at(1), payer=Payer(team_id=team.id))
-    statements_draft(at=at(3))
-    first = Statement.objects.order_by("id")[0]
-    with transaction.atomic():
-        statement_issue(statement=first, by="rolled back", at=at(3))
-        transaction.set_rollback(True)
-
-    def run() -> None:
-        try:
-            statements_issue_due(at=at(3))
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(Statement.objects.values_list("number", flat=True)) == [1, 2, 3, 4, 5, 6]
-    assert StatementEntry.objects.count() == LedgerEntry.objects.count() == 6
-
-
 def test_who_may_see_which(hold: MakeHold, payer: Payer) -> None:
     book(hold, at(1))
     book(hold, at(1), payer=Payer(team_id=None))
@@ -424,23 +220,3 @@ def test_a_name_is_no_formula_in_a_spreadsheet(hold: MakeHold, payer: Payer) -> 
     rows = list(csv.DictReader(StringIO(statement_csv(sheet))))
     assert tuple(rows[0]) == COLUMNS
     assert {row["team"] for row in rows} == {"'=HYPERLINK(1)"}
-
-
-def test_the_schedule_and_the_command(hold: MakeHold, payer: Payer, monkeypatch: pytest.MonkeyPatch) -> None:
-    book(hold, at(1))
-    assert issue_task() == 0, "no month is over yet"
-    out = StringIO()
-    call_command("statement_issue", stdout=out)
-    assert "Nothing was due." in out.getvalue()
-    with pytest.raises(CommandError, match="looks like 2026-11"):
-        call_command("statement_issue", month="January")
-    statements_draft(at=at(2, 2))
-    with pytest.raises(CommandError, match="is not over yet"):
-        call_command("statement_issue", month=f"{YEAR}-01", team=str(payer.team_id))
-    monkeypatch.setattr("app.billing.statements.now", lambda: at(2, 2))
-    out = StringIO()
-    call_command("statement_issue", month=f"{YEAR}-01", team=str(payer.team_id), stdout=out)
-    assert StatementEntry.objects.get().statement == Statement.objects.get()
-    assert "Issued No. 000001: Research 2031-01" in out.getvalue()
-    call_command("statement_issue", month=f"{YEAR}-01", stdout=out)
-    assert str(StatementLine.objects.first()) == "charge m input"

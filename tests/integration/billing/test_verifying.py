@@ -38,7 +38,7 @@ from tests.factories import (
     user_make,
 )
 from tests.integration.billing.conftest import PRICE, MakeHold, used
-from tests.integration.billing.test_statements import at, book
+from tests.integration.billing.statements import at, book
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("roomy")]
 
