@@ -92,6 +92,11 @@ _LEAST_SOUND = 4
 codecs.register_error(_STRAY, _stray)
 
 
+def only_bom(data: bytes) -> bool:
+    """Whether there is nothing but a byte order mark, as an export leaves that broke off at once."""
+    return any(data == bom for bom, _ in _BOMS)
+
+
 def looks_binary(data: bytes) -> bool:
     """Whether the bytes are no text in any encoding: control characters beyond what text has."""
     if any(data.startswith(bom) for bom, _ in _BOMS):

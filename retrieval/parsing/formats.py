@@ -12,6 +12,7 @@ from retrieval.parsing import readers
 from retrieval.parsing.archive import protected
 from retrieval.parsing.blocks import LOW_CONFIDENCE, Page, Reading, clean, page_ranges
 from retrieval.parsing.clues import Clues, Format
+from retrieval.parsing.decoding import only_bom
 from retrieval.parsing.source import Budget, Source
 
 _LOCKED_OFFICE = "EncryptedPackage"
@@ -65,6 +66,12 @@ def sniff(source: Source) -> Format:
     clues = Clues(source)
     if not clues.head:
         raise ReadError(f"“{source.name}” is empty, so there is nothing to read.", reason="empty")
+    if only_bom(clues.head):
+        raise ReadError(
+            f"“{source.name}” is a text file without text: it holds only a byte order mark, which programs write "
+            "first. Whatever made it did not finish; make it again and upload that.",
+            reason="empty",
+        )
     best = max(formats(), key=lambda item: item.claims(clues))
     if best.claims(clues):
         return best

@@ -13,15 +13,16 @@ from retrieval.parsing.blocks import Page, PageBuilder, Reading
 from retrieval.parsing.clues import SURE, Clues, Format
 from retrieval.parsing.sheets import add_rows
 from retrieval.parsing.source import Source
+from retrieval.parsing.xlsx_notes import Notes, place, sheet_notes, sheet_parts
 
 _MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _OLD_MIME = "application/vnd.ms-excel"
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-_REL = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _BROKEN = (zipfile.BadZipFile, ET.ParseError, KeyError, EOFError, NotImplementedError, ValueError)
 _ZEROS = re.compile(r"^0{2,30}$")
-_CELL = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _MOST_CELLS = 5_000_000
+_QUOTED = 80
+"""Characters of a cell that are repeated with its comment, which may be cut far from the table."""
 _Styles = dict[tuple[int, int], str]
 
 
@@ -29,22 +30,24 @@ def read_xlsx(source: Source) -> Reading:
     """An Excel workbook by sheets. Errors: ReadError for damaged and hostile files."""
     try:
         with package(source) as archive:
-            styled = _styled_cells(archive)
+            styled, notes = _styled_cells(archive), sheet_notes(archive)
     except _BROKEN as exc:
         raise damaged(source, "an Excel workbook") from exc
-    return _read(source, "xlsx", _MIME, styled)
+    return _read(source, "xlsx", _MIME, styled, notes)
 
 
 def read_xls(source: Source) -> Reading:
     """A workbook of Excel 97 to 2003 by sheets. Errors: ReadError for damaged and locked files."""
-    return _read(source, "xls", _OLD_MIME, {})
+    return _read(source, "xls", _OLD_MIME, {}, {})
 
 
-def _read(source: Source, name: str, mime: str, styled: dict[str, _Styles]) -> Reading:
+def _read(
+    source: Source, name: str, mime: str, styled: dict[str, _Styles], notes: dict[str, Notes]
+) -> Reading:
     try:
         book = calamine.CalamineWorkbook.from_path(str(source.path))
         pages = tuple(
-            _sheet(i, book.get_sheet_by_name(sheet), styled.get(sheet, {}), source)
+            _sheet(i, book.get_sheet_by_name(sheet), styled.get(sheet, {}), notes.get(sheet, Notes()), source)
             for i, sheet in enumerate(book.sheet_names, start=1)
         )
     except calamine.PasswordError as exc:
@@ -54,10 +57,13 @@ def _read(source: Source, name: str, mime: str, styled: dict[str, _Styles]) -> R
     # A sheet's own name is no content.
     if not any(len(page.blocks) > 1 for page in pages):
         raise ReadError(f"“{source.name}” is a workbook of empty sheets.", reason="empty")
-    return Reading(name, mime, pages, paged=False, metadata={"sheets": list(book.sheet_names)})
+    broken = ", ".join(f"“{sheet}”" for sheet, found in notes.items() if found.damaged)
+    warnings = (f"Comments or text boxes of {broken} are damaged and were left out.",) if broken else ()
+    metadata = {"sheets": list(book.sheet_names)}
+    return Reading(name, mime, pages, paged=False, metadata=metadata, warnings=warnings)
 
 
-def _sheet(number: int, sheet: calamine.CalamineSheet, styles: _Styles, source: Source) -> Page:
+def _sheet(number: int, sheet: calamine.CalamineSheet, styles: _Styles, notes: Notes, source: Source) -> Page:
     builder = PageBuilder(number)
     builder.add("heading", sheet.name)
     if sheet.total_height * sheet.total_width > _MOST_CELLS:
@@ -79,7 +85,19 @@ def _sheet(number: int, sheet: calamine.CalamineSheet, styles: _Styles, source: 
             for j in range(left, min(right + 1, len(row))):
                 row[j] = row[j] or text
     add_rows(builder, rows)
+    for text in notes.boxes:
+        builder.add("paragraph", text)
+    for comment in notes.comments:
+        value = " ".join(_at(rows, comment.cell).split())[:_QUOTED]
+        about = f"{comment.cell} “{value}”" if value else comment.cell
+        by = f" by {comment.by}" if comment.by else ""
+        builder.add("paragraph", f"Comment on {about}{by}: {comment.text}")
     return builder.page()
+
+
+def _at(rows: list[list[str]], cell: str) -> str:
+    row, column = place(cell) or (0, 0)
+    return rows[row][column] if row < len(rows) and column < len(rows[row]) else ""
 
 
 def _shown(value: object, style: str) -> str:
@@ -118,16 +136,10 @@ def _styled_cells(archive: zipfile.ZipFile) -> dict[str, _Styles]:
     formats = _telling_styles(archive)
     if not formats:
         return {}
-    targets = {
-        node.get("Id", ""): node.get("Target", "") for node in xml_root(archive, "xl/_rels/workbook.xml.rels")
-    }
     found: dict[str, _Styles] = {}
-    for sheet in xml_root(archive, "xl/workbook.xml").iter(f"{_MAIN}sheet"):
-        target = targets.get(sheet.get(_REL, ""), "")
-        path = target.lstrip("/") if target.startswith("/") else f"xl/{target}"
-        if path in archive.namelist():
-            with archive.open(path) as part:
-                found[sheet.get("name", "")] = _cells(part, formats)
+    for sheet, path in sheet_parts(archive).items():
+        with archive.open(path) as part:
+            found[sheet] = _cells(part, formats)
     return found
 
 
@@ -136,12 +148,9 @@ def _cells(part: object, formats: dict[str, str]) -> _Styles:
     for _, node in ET.iterparse(part):  # type: ignore[call-overload] # noqa: S314 - `package` refused entities
         if node.tag == f"{_MAIN}c":
             style = formats.get(node.get("s", ""))
-            place = _CELL.fullmatch(node.get("r", ""))
-            if style and place:
-                column = 0
-                for letter in place[1]:
-                    column = column * 26 + ord(letter) - 64
-                cells[int(place[2]) - 1, column - 1] = style
+            where = place(node.get("r", "")) if style else None
+            if style and where:
+                cells[where] = style
         elif node.tag == f"{_MAIN}row":
             node.clear()
     return cells

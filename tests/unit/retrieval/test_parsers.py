@@ -158,6 +158,8 @@ def test_content_decides_not_the_name(tmp_path: Path, data: bytes, name: str, fo
     [
         (b"", "a.txt", "empty", "empty"),
         (b"  \n ", "a.txt", "empty", "no text"),
+        (b"\xef\xbb\xbf", "a.csv", "empty", "only a byte order mark"),
+        (b"\xff\xfe", "a.txt", "empty", "only a byte order mark"),
         (b"%PDF-1.7\n", "a.pdf", "damaged", "damaged"),
         (b"PK\x03\x04 broken", "a.docx", "damaged", "damaged"),
         (zipped(**{"xl/workbook.xml": "<a/>"}), "a.docx", "damaged", "Excel"),
