@@ -33,11 +33,15 @@ _COLUMNS = (
     *("index", "page", "start", '"end"', "text", "heading", "tokens", "content_hash"),
 )
 # The vectors are in the database already: they are joined, not sent a second time.
-# They enter the approximate index later, unless so many wait for that already that searching them one by one shows.
+# They enter the approximate index later, unless so many wait for that already that searching them one by one shows:
+# of a document that is longer than what may still wait, the rest enters at once. Commits of one moment do not see each
+# other, so that as many may wait for each of them.
 _VECTORS = """
 INSERT INTO retrieval_chunkvector (chunk_id, space_id, team_id, collection_id, document_id, embedding, indexed)
 SELECT c.id, d.space_id, c.team_id, c.collection_id, c.document_id, d.embedding,
-    (SELECT count(*) FROM (SELECT FROM retrieval_chunkvector WHERE NOT indexed LIMIT %(waiting)s) AS w) = %(waiting)s
+    row_number() OVER () + (
+        SELECT count(*) FROM (SELECT FROM retrieval_chunkvector WHERE NOT indexed LIMIT %(waiting)s) AS w
+    ) > %(waiting)s
 FROM retrieval_chunk c JOIN retrieval_embeddingdraft d
     ON d.document_id = c.document_id AND d.space_id = %(space)s AND d.content_hash = c.content_hash
 WHERE c.document_id = %(document)s

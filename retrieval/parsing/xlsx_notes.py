@@ -125,7 +125,7 @@ def _people(archive: zipfile.ZipFile) -> dict[str, str]:
 
 def _boxes(root: ET.Element) -> list[str]:
     """The text of each shape, from top to bottom and left to right by where it is anchored."""
-    placed = []
+    placed: list[tuple[tuple[int, int, int], str]] = []
     for number, anchor in enumerate(root):
         start = next((node for node in anchor if _local(node) == "from"), None)
         where = {_local(node): int(node.text or 0) for node in start} if start is not None else {}

@@ -59,10 +59,17 @@ def test_what_the_index_does_not_hold_yet_is_found_all_the_same(
 def test_what_comes_in_faster_than_the_index_takes_it_enters_at_once(
     put: Put, twin: TwinEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commit, "WAITING", 2)
-    rows = [put(f"Note {n} is about subject{n}.", f"{n}.txt") for n in range(3)]
-    held = dict(ChunkVector.objects.values_list("document_id", "indexed"))
-    assert [held[row.pk] for row in rows] == [False, False, True]
+    monkeypatch.setattr(commit, "WAITING", 3)
+    rows = [put(f"Note {n} is about subject{n}.", f"{n}.txt") for n in range(2)]
+    rows.append(put("\n\n".join(f"Part {n}. " + f"About subject{n}. " * 200 for n in range(3)), "long.txt"))
+    rows.append(put("Note 3 is about subject3.", "3.txt"))
+    entered = ChunkVector.objects.order_by("indexed").values_list("document_id", "indexed")
+    held = [[is_in for document, is_in in entered if document == row.pk] for row in rows]
+    assert held[:2] == [[False], [False]]
+    # One more may wait, so the rest of the long document goes in at once, and so does what comes after it.
+    assert len(held[2]) > 2
+    assert held[2] == [False] + [True] * (len(held[2]) - 1)
+    assert held[3] == [True]
 
 
 def _same(found: list[Passage], before: list[Passage]) -> bool:
