@@ -18,6 +18,7 @@ from django.db.models import Q
 
 from app.billing.errors import PriceConflict
 from app.billing.models import ExchangeRate, PriceComponent, PriceVersion
+from app.billing.prices import components_of
 from app.billing.pricing import dearest, marked
 from app.billing.seed import Seed, SeedModel
 from app.billing.turns import turn_take
@@ -105,44 +106,44 @@ def import_write(plan: Plan, *, approved_by: str, effective_from: datetime | Non
         with connection.cursor() as cursor:
             # Calls go on reading prices; whoever sets one waits.
             cursor.execute("LOCK TABLE billing_priceversion IN SHARE ROW EXCLUSIVE MODE")
-        present_ids = {row.version_id for row in rows if row.version_id}
-        newer = PriceVersion.objects.filter(price_key__in=[row.price_key for row in rows], team_id=None)
-        newer = newer.filter(Q(effective_from__gte=start) | Q(effective_to=None)).exclude(pk__in=present_ids)
-        places = {(row.price_key, row.side, row.mode) for row in rows}
-        if late := [v.price_key for v in newer if (v.price_key, v.side, v.mode) in places]:
-            raise PriceConflict(
-                f"{late[0]} was given another price meanwhile; look at the differences again."
-            )
-        PriceVersion.objects.filter(pk__in=present_ids).update(effective_to=start)
-        versions = [
-            PriceVersion(
-                price_key=row.price_key,
-                side=row.side,
-                mode=row.mode,
-                currency=row.currency,
-                effective_from=start,
-                dearest=[tier.as_json() for tier in dearest(row.listed)],
-                source=plan.source,
-                approved_by=approved_by,
-            )
-            for row in rows
-        ]
-        PriceVersion.objects.bulk_create(versions)
-        PriceComponent.objects.bulk_create(
-            [
-                PriceComponent(
-                    version=version,
-                    component=rate.component,
-                    min_prompt_tokens=rate.min_prompt_tokens,
-                    per_units=rate.per_units,
-                    price=rate.price,
-                )
-                for version, row in zip(versions, rows, strict=True)
-                for rate in row.listed
-            ],
-            batch_size=2000,
+        _unchanged_since(rows, start)
+        replaced = [row.version_id for row in rows if row.version_id]
+        PriceVersion.objects.filter(pk__in=replaced).update(effective_to=start)
+        _versions_create(rows, start, plan.source, approved_by)
+    return len(rows)
+
+
+def _unchanged_since(rows: Sequence[PlannedPrice], start: datetime) -> None:
+    """Errors: PriceConflict when one of these places was given a price that the plan does not know."""
+    known = {row.version_id for row in rows if row.version_id}
+    newer = PriceVersion.objects.filter(price_key__in=[row.price_key for row in rows], team_id=None)
+    newer = newer.filter(Q(effective_from__gte=start) | Q(effective_to=None)).exclude(pk__in=known)
+    places = {(row.price_key, row.side, row.mode) for row in rows}
+    if late := [v.price_key for v in newer if (v.price_key, v.side, v.mode) in places]:
+        raise PriceConflict(f"{late[0]} was given another price meanwhile; look at the differences again.")
+
+
+def _versions_create(rows: Sequence[PlannedPrice], start: datetime, source: str, approved_by: str) -> None:
+    versions = [
+        PriceVersion(
+            price_key=row.price_key,
+            side=row.side,
+            mode=row.mode,
+            currency=row.currency,
+            effective_from=start,
+            dearest=[tier.as_json() for tier in dearest(row.listed)],
+            source=source,
+            approved_by=approved_by,
         )
-    return len(versions)
+        for row in rows
+    ]
+    PriceVersion.objects.bulk_create(versions)
+    components = [
+        component
+        for version, row in zip(versions, rows, strict=True)
+        for component in components_of(version, row.listed)
+    ]
+    PriceComponent.objects.bulk_create(components, batch_size=2000)
 
 
 def exchange_factor(currency: str) -> Decimal | None:

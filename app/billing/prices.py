@@ -52,7 +52,7 @@ def price_set(  # noqa: PLR0913 - one keyword for each column
             source=source,
             approved_by=approved_by,
         )
-        _components_create(version, written)
+        PriceComponent.objects.bulk_create(components_of(version, written))
         audit(
             Verb.PRICE_APPROVED,
             team_id=team_id,
@@ -78,8 +78,9 @@ def _close_before(same: dict[str, Any], wanted: datetime | None) -> datetime:
     return start
 
 
-def _components_create(version: PriceVersion, rates: Sequence[Rate]) -> None:
-    PriceComponent.objects.bulk_create(
+def components_of(version: PriceVersion, rates: Sequence[Rate]) -> list[PriceComponent]:
+    """The rows of a version, not yet written."""
+    return [
         PriceComponent(
             version=version,
             component=rate.component,
@@ -88,4 +89,4 @@ def _components_create(version: PriceVersion, rates: Sequence[Rate]) -> None:
             price=rate.price,
         )
         for rate in rates
-    )
+    ]
