@@ -10,6 +10,7 @@ from app.dashboard.my_usage import MyUsageCsvView, MyUsageView
 
 _ICON = lazy(lambda: staticfiles_storage.url("common/icon.svg"), str)()
 
+handler500 = "app.api.failed_page.page_failed"
 urlpatterns = [
     # Browsers ask for it on their own, on pages that name no icon too.
     path("favicon.ico", RedirectView.as_view(url=_ICON)),

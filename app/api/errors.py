@@ -113,6 +113,15 @@ def _known(exc: BaseException) -> Refusal | None:  # noqa: PLR0911 - one for eac
             return None
 
 
+def part_away(exc: BaseException) -> str | None:
+    """`database` or `broker` when the error is that it does not answer."""
+    match _known(exc):
+        case Refusal(code="database_unavailable" | "broker_unavailable", detail=detail):
+            return str(detail["part"])
+        case _:
+            return None
+
+
 def _part(part: str, code: str, words: str) -> Refusal:
     message = f"{words}. Nothing was lost; try again in a moment."
     return Refusal(

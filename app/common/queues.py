@@ -1,4 +1,4 @@
-"""Which queues have a worker. Each worker says so in Valkey every few seconds, so that asking costs one round trip."""
+"""Which queues have a worker, and whether the clock runs. Both say so in Valkey every few seconds: asking is cheap."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,6 +6,7 @@ from app.common.redis_door import sync_redis
 
 EVERY_SECONDS = 5.0
 _STANDS_SECONDS = 20
+_CLOCK = "clock:beat"
 
 
 def _key(queue: str) -> str:
@@ -25,3 +26,13 @@ def queues_served(names: Iterable[str]) -> Mapping[str, bool]:
     asked = list(names)
     found = sync_redis().mget([_key(name) for name in asked])
     return {name: worker is not None for name, worker in zip(asked, found, strict=True)}
+
+
+def clock_claim() -> None:
+    """The clock (Celery's beat) runs now. Errors: redis_door.Unavailable."""
+    sync_redis().set(_CLOCK, 1, ex=_STANDS_SECONDS)
+
+
+def clock_runs() -> bool:
+    """Whether it did in the last twenty seconds. Errors: redis_door.Unavailable."""
+    return bool(sync_redis().exists(_CLOCK))

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.generic import View
 
+from app.catalog.readiness import parts_away_words
 from app.chat import quality
 from app.chat.quality import Served
 from app.common.clock import now
@@ -53,6 +54,7 @@ class KnowledgeView(StaffPage, View):
         whole, _ = quality.served(since)
         context = {
             "section": "knowledge",
+            "away": parts_away_words(),
             "sentence": f"What documents did for questions in the {words}",
             "spans": [(text, f"span={name}", name == span) for name, (text, _) in SPANS.items()],
             "span": span,

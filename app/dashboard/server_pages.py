@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.generic import TemplateView, View
 
 from app.catalog.models import Deployment
+from app.catalog.readiness import parts_away_words
 from app.catalog.services import deployment_switch
 from app.common.formatting import figure
 from app.dashboard.server_reads import offers, standings, target_of
@@ -29,6 +30,7 @@ class ServersView(StaffPage, TemplateView):
         found = standings()
         return super().get_context_data(**kwargs) | {
             "section": "servers",
+            "away": parts_away_words(),
             "zone": settings.INSTALLATION_ZONE,
             "currency": settings.CURRENCY,
             "servers": found,

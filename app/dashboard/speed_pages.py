@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.generic import TemplateView, View
 
+from app.catalog.readiness import parts_away_words
 from app.chat.speed import turn_found
 from app.chat.timings import timing_of
 from app.common.clock import now
@@ -45,6 +46,7 @@ class SpeedView(StaffPage, TemplateView):
         speed = speed_reads.speed_of(speed_reads.span_of(now(), length, model), step=step)
         return super().get_context_data(**kwargs) | {
             "section": "speed",
+            "away": parts_away_words(),
             "zone": settings.INSTALLATION_ZONE,
             "sentence": f"{model or 'All models'}, {words}",
             "spans": [

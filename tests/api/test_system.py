@@ -11,7 +11,7 @@ from app.api.views import system
 from app.catalog.models import Backend
 from app.chat import runs
 from app.common import redis_door
-from app.common.queues import queues_claim
+from app.common.queues import clock_claim, queues_claim
 from tests.factories import key_make, user_make
 
 
@@ -44,6 +44,7 @@ def test_healthz_touches_nothing(path, broker_away):
 @pytest.mark.parametrize("path", ["/readyz", "/readyz/"])
 def test_readyz_is_ready_on_the_real_parts(path, broker, chat_target, settings):
     queues_claim(settings.QUEUES, "a worker")
+    clock_claim()
     answer = APIClient().get(path)
     assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
 
@@ -56,9 +57,10 @@ def test_readyz_names_what_is_away_behind_a_process_that_works(broker, chat_targ
     answer = APIClient().get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     parts = {part["part"]: part["message"] for part in answer.json()["parts"]}
-    assert list(parts) == ["embedder", "queue ingest"]
+    assert list(parts) == ["embedder", "queue ingest", "beat"]
     assert "Test embedding server does not answer" in parts["embedder"]
     assert "No worker for queue ingest" in parts["queue ingest"]
+    assert "The clock (beat) does not run" in parts["beat"]
 
 
 @pytest.mark.django_db
@@ -81,6 +83,32 @@ def test_readyz_and_the_api_name_the_database(database_away):
             {"part": "database"},
             True,
         )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("page", ["servers", "speed", "knowledge"])
+def test_the_pages_for_who_runs_it_name_what_is_away(broker_away, client, page):
+    client.force_login(user_make(is_staff=True))
+    answer = client.get(f"/dashboard/{page}/")
+    assert answer.status_code == 200
+    assert "The broker (Valkey) does not answer." in answer.content.decode()
+
+
+def test_a_page_names_the_database_too(database_away):
+    client = APIClient(raise_request_exception=False)
+    client.cookies["sessionid"] = "a" * 32
+    answer = client.get("/dashboard/")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert "<h1>The database does not answer</h1>" in answer.content.decode()
+
+
+@pytest.mark.django_db
+def test_a_page_that_fails_otherwise_names_the_id_that_the_log_has_it_under(monkeypatch):
+    monkeypatch.setattr(system, "_check_database", lambda: 1 / 0)
+    answer = APIClient(raise_request_exception=False).get("/readyz")
+    assert answer.status_code == 500
+    assert "The web server failed on this page" in answer.content.decode()
+    assert answer["X-Request-Id"] in answer.content.decode()
 
 
 @pytest.mark.django_db

@@ -20,8 +20,8 @@ from rest_framework.views import APIView
 from app.api.authentication import ApiKeyAuthentication
 from app.api.errors import error_body
 from app.api.metrics import metrics_text
-from app.api.readiness import parts_away
 from app.api.schema import SCHEMA_SETTINGS
+from app.catalog.readiness import BROKER_AWAY, parts_away
 from app.chat.runs import draining
 from app.common.errors import AppError, NotAllowed, NotFound, PartFailed, Restarting
 from app.common.logs import request_id_var
@@ -74,7 +74,7 @@ def _parts_away() -> list[Mapping[str, str]]:
     try:
         return parts_away()
     except Unavailable as exc:
-        raise PartFailed("broker", "The broker (Valkey) does not answer.", code="broker_unavailable") from exc
+        raise PartFailed("broker", BROKER_AWAY, code="broker_unavailable") from exc
 
 
 @never_cache

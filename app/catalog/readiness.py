@@ -1,6 +1,7 @@
 """What does not work although this process does: named, without taking the process out of service.
 
-A chat without documents needs no embedder and no worker, so neither makes `/readyz` refuse.
+A chat without documents needs no embedder and no worker, so neither makes `/readyz` refuse. The pages for those who
+run the installation show the same words.
 """
 
 import socket
@@ -12,8 +13,10 @@ from django.conf import settings
 from app.catalog.models import Deployment
 from app.catalog.selectors import targets
 from app.common.cache import remembered
-from app.common.queues import queues_served
+from app.common.queues import clock_runs, queues_served
+from app.common.redis_door import Unavailable
 
+BROKER_AWAY = "The broker (Valkey) does not answer."
 _CONNECT_SECONDS = 1.0
 _PORTS = {"http": 80, "https": 443}
 _PURPOSES = {
@@ -24,7 +27,15 @@ _PURPOSES = {
 
 def parts_away() -> list[Mapping[str, str]]:
     """Each part that does not answer now, with a sentence. Errors: redis_door.Unavailable."""
-    return [*_servers(), *_queues()]
+    return [*_servers(), *_queues(), *_clock()]
+
+
+def parts_away_words() -> list[str]:
+    """The sentences alone, for a page; the broker's own when it is the broker."""
+    try:
+        return [part["message"] for part in parts_away()]
+    except Unavailable:
+        return [*(part["message"] for part in _servers()), BROKER_AWAY]
 
 
 def _servers() -> Iterator[Mapping[str, str]]:
@@ -43,6 +54,15 @@ def _queues() -> Iterator[Mapping[str, str]]:
                 "message": f"No worker for queue {name}, so its work waits. Start one: "
                 f"celery -A app.celery worker -Q {name}",
             }
+
+
+def _clock() -> Iterator[Mapping[str, str]]:
+    if not clock_runs():
+        yield {
+            "part": "beat",
+            "message": "The clock (beat) does not run, so nothing is swept, summed up or issued. Start one: "
+            "celery -A app.celery beat",
+        }
 
 
 @remembered(5.0)
