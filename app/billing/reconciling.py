@@ -1,7 +1,8 @@
 """Holds what servers have counted against what we wrote down: traffic that went around us, and rows that are lost.
 
 Servers count since they were started; their samples lie in the catalog, a few seconds apart. Work at the edges of the
-compared stretch is allowed for, and so is what we could only estimate.
+compared stretch is allowed for, and so is what we could only estimate. Rows at one address are one server: it counts
+what it is asked by all of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,12 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Literal
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.db.models import Q
 
 from app.billing.models import Reservation, UsageAttempt
-from app.catalog.models import Backend, LoadSample
+from app.catalog.models import Backend, Deployment, LoadSample
 
 SLACK = timedelta(seconds=2)
 """A server may count a call this long after its answer has ended, or before we thought that it began."""
@@ -52,6 +54,7 @@ class Reconciled:
     """One server over one stretch of time."""
 
     backend: str
+    """Its name; those of all rows where it has several."""
     from_: datetime
     to: datetime
     theirs: Tokens
@@ -104,29 +107,45 @@ class _Call:
 def servers_reconcile(*, since: datetime, until: datetime) -> list[Reconciled]:
     """Every server that shows its counters, between its first and its last sample in [since, until]."""
     found = []
-    for backend in Backend.objects.order_by("name"):
-        samples = _samples(backend.id, since, until)
+    for rows in _servers().values():
+        samples = _samples(rows, since, until)
         if len(samples) >= 2:
-            found.append(_reconcile(backend, samples))
+            found.append(_reconcile(rows, samples))
     return found
 
 
-def _samples(backend_id: UUID, since: datetime, until: datetime) -> list[_Sample]:
+def _servers() -> dict[tuple[str, int | None, str], list[Backend]]:
+    """Rows by the address that they share."""
+    found: dict[tuple[str, int | None, str], list[Backend]] = {}
+    for row in Backend.objects.order_by("name"):
+        parts = urlsplit(row.base_url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        path = parts.path.rstrip("/").removesuffix("/v1")
+        found.setdefault((parts.hostname or "", port, path), []).append(row)
+    return found
+
+
+def _samples(servers: Sequence[Backend], since: datetime, until: datetime) -> list[_Sample]:
+    """In the order of time; of several rows at one moment the highest counts, since they were read one by one."""
     rows = LoadSample.objects.filter(
-        backend_id=backend_id,
+        backend__in=servers,
         taken_at__gte=since,
         taken_at__lte=until,
         figures__has_key="output_tokens_total",
     )
-    return [
-        _Sample(at, Tokens(int(figures.get("input_tokens_total", 0)), int(figures["output_tokens_total"])))
-        for at, figures in rows.order_by("taken_at").values_list("taken_at", "figures")
-    ]
+    found: dict[datetime, Tokens] = {}
+    for at, figures in rows.order_by("taken_at").values_list("taken_at", "figures"):
+        known = found.get(at, Tokens())
+        found[at] = Tokens(
+            max(known.input, int(figures.get("input_tokens_total", 0))),
+            max(known.output, int(figures["output_tokens_total"])),
+        )
+    return [_Sample(at, tokens) for at, tokens in found.items()]
 
 
-def _reconcile(backend: Backend, samples: Sequence[_Sample]) -> Reconciled:
+def _reconcile(servers: Sequence[Backend], samples: Sequence[_Sample]) -> Reconciled:
     first, last = samples[0].at, samples[-1].at
-    deployments = list(backend.deployments.values_list("id", flat=True))
+    deployments = list(Deployment.objects.filter(backend__in=servers).values_list("id", flat=True))
     calls = list(_calls(deployments, first, last))
     inside = [call for call in calls if first < call.ended <= last]
     edges = [c for c in calls if c.began - SLACK <= first or c.began <= last + SLACK < c.ended + 2 * SLACK]
@@ -135,7 +154,7 @@ def _reconcile(backend: Backend, samples: Sequence[_Sample]) -> Reconciled:
     unsure += [call.at_most for call in inside if call.at_most and call not in edges]
     growth = list(_growth(samples))
     return Reconciled(
-        backend=backend.name,
+        backend=", ".join(row.name for row in servers),
         from_=first,
         to=last,
         theirs=sum((grown.tokens for grown in growth), Tokens()),

@@ -317,6 +317,22 @@ def test_all_checks_look_at_one_moment(hold: MakeHold) -> None:
     assert ledger_verify().differences == ()
 
 
+def test_rows_at_one_address_are_one_server(hold: MakeHold, deployment: Deployment) -> None:
+    """A server that was entered twice counts the calls of both; each row's samples tell its whole work."""
+    row = Backend.objects.create(name="gpu again", kind="vllm", base_url="http://10.0.0.5:8000")
+    again = Deployment.objects.create(backend=row, public_name="n", upstream_model="m", price_key="m")
+    server, other = Server(deployment), Server(again)
+    other.start = server.start
+    # Both are read side by side, so that the second may know of a token more.
+    server.says((0, 0), (1000, 499), (3000, 600), (3000, 600))
+    other.says((0, 0), (1000, 500), (3000, 600), (3000, 600))
+    server.called(hold, 8, 1000, 500)
+    other.called(hold, 18, 2000, 100)
+    found = server.verdict()
+    assert (found.verdict, found.theirs, found.ours) == ("agrees", found.ours, found.theirs)
+    assert (found.backend, found.theirs.input, found.theirs.output) == ("gpu, gpu again", 3000, 600)
+
+
 def test_a_server_that_shows_nothing_is_left_out(deployment: Deployment) -> None:
     Server(deployment).says(None, (1, 1))
     assert servers_reconcile(since=now() - timedelta(hours=1), until=now()) == []
