@@ -34,6 +34,7 @@ class Fit:
     """What they were billed, where it is known."""
 
 
+# What the sweeper had estimated stands beside the truth that took its place; only an estimate is ever taken back.
 _FITS = """
 SELECT e.deployment_id, r.id, count(*), count(*) FILTER (WHERE fits),
   coalesce(sum(e.input_tokens) FILTER (WHERE fits), 0), coalesce(sum(e.output_tokens) FILTER (WHERE fits), 0),
@@ -42,7 +43,8 @@ FROM billing_ledgerentry e
 CROSS JOIN unnest(%s::uuid[], %s::bigint[], %s::bigint[]) AS r(id, room, most)
 CROSS JOIN LATERAL (SELECT e.input_tokens + e.output_tokens <= r.room AND e.output_tokens <= r.most) AS f(fits)
 WHERE e.effective_at >= %s AND e.call_kind = 'chat' AND e.kind = 'charge' AND e.deployment_id IS NOT NULL
-  AND e.deployment_id <> r.id
+  AND e.deployment_id <> r.id AND NOT (e.estimated AND EXISTS (
+    SELECT FROM billing_ledgerentry b WHERE b.dedupe_key = e.dedupe_key || ':reversed'))
 GROUP BY 1, 2
 """
 

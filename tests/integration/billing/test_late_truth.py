@@ -1,13 +1,14 @@
 """Processes die, holds expire, the truth comes late: what was used is booked once all the same."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
 import pytest
 from django.db import connection
 
+from app.billing.choosing import Room, fits
 from app.billing.errors import ReservationMissing
 from app.billing.models import LedgerEntry, Reservation, UsageAttempt
 from app.billing.services import (
@@ -65,6 +66,16 @@ def test_an_estimate_about_a_process_that_only_seemed_dead_gives_way_to_its_trut
     assert [(e.kind, e.attempt) for e in settled.entries] == [("charge", 0), ("adjust", 0), ("charge", 1)]
     assert spent("installation") == (D("0.0012"), D(0))
     assert ledger_verify().differences == ()
+
+
+def test_a_call_whose_estimate_gave_way_is_one_call_to_choose_by(roomy: UUID, hold: MakeHold) -> None:
+    item = hold(deployment_id=uuid7())
+    reservation_hold(hold=item)
+    reservation_settle(reservation_id=item.reservation_id, attempts=[used(estimated=True)], by_sweeper=True)
+    reservation_settle(reservation_id=item.reservation_id, attempts=[used(output=100)])
+    room = Room(deployment_id=uuid7(), window=100_000, most_output=100_000)
+    (found,) = fits(now() - timedelta(days=1), [room])
+    assert (found.calls, found.fitting, found.output_tokens, found.price) == (1, 1, 100, D("0.0012"))
 
 
 def test_a_hold_that_a_crash_forgot_is_booked_all_the_same(
