@@ -284,6 +284,15 @@ BEGIN
         v_short := v_short || w.id;
       END IF;
     END LOOP;
+    -- Whoever waited for these locks may have waited for a change of the limit's zone: what that had used was carried
+    -- into new windows by then, and would not see a hold that lands in the old ones.
+    IF EXISTS (
+      SELECT FROM billing_budgetwindow x JOIN billing_budget g ON g.id = x.budget_id
+      WHERE x.id = ANY (s.ids) AND NOT g.active)
+    THEN
+      PERFORM billing_unwrite(r.id);
+      RETURN billing_reserve(p);
+    END IF;
     EXIT WHEN v_force OR (v_fits >= v_asked AND NOT (v_try = 1 AND (v_behind OR v_lapsed OR cardinality(v_soft) > 0)));
     -- Not all of it fits. Calls that have ended may not be counted in yet; holds of dead processes may be in the way.
     EXIT WHEN v_try = 3 OR (v_try = 2 AND billing_expire(v_full, 1000) IS NULL);

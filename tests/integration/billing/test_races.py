@@ -1,14 +1,14 @@
 """Many at once: exactly what fits is admitted, and nothing stays held."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
 from threading import Barrier
 from typing import Any, TypeVar
 from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Sum
 
 from app.billing.errors import BudgetExhausted
@@ -152,3 +152,38 @@ def test_prices_set_at_once_never_overlap() -> None:
     )
     spans = sorted(v.effective_from for v in versions)
     assert len(set(spans)) == 6
+
+
+def test_a_hold_that_waits_while_a_limits_zone_changes_counts_in_the_new_window(
+    roomy: UUID, payer: Payer, hold: MakeHold
+) -> None:
+    rule: dict[str, Any] = {"scope": "team", "unit": "requests", "limit": 2, "period": "week"}
+    budget_set(**rule, team_id=payer.team_id, zone="UTC")
+    assert admitted(hold())
+
+    def ask(item: Hold) -> bool:
+        try:
+            return admitted(item)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            budget_set(**rule, team_id=payer.team_id, zone="Asia/Tokyo")
+            waiting = pool.submit(ask, hold())
+            blocked(waiting)
+        assert waiting.result(timeout=60)
+    assert not admitted(hold())
+    assert ledger_verify().differences == ()
+
+
+def blocked(work: Future[bool]) -> None:
+    """Until that work waits for a row that this transaction holds."""
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+            )
+            if cursor.fetchone() != (0,):
+                return
+            assert not work.done(), "it did not wait"
