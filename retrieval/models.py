@@ -354,5 +354,8 @@ class Receipt(Row):
     counts = models.JSONField(default=dict)
     done_by = models.CharField(max_length=64)
 
+    class Meta:
+        indexes = [models.Index(fields=["collection_id", "-created_at"], name="receipt_latest")]
+
     def __str__(self) -> str:
         return self.number

@@ -149,6 +149,20 @@ def documents_changed(
     return list({row.pk: row for row in (*changed, *unfinished, *rows.filter(pk__in=named))}.values())
 
 
+def documents_removed(collection_id: UUID, since: datetime) -> list[UUID]:
+    """What was removed from a collection since, the latest first, MOST_CHANGED at most; for a caller that was given the
+    collection's documents by a selector.
+    """
+    rows = Receipt.objects.filter(
+        collection_id=collection_id, document_id__isnull=False, created_at__gte=since
+    )
+    return [
+        row
+        for row in rows.order_by("-created_at").values_list("document_id", flat=True)[:MOST_CHANGED]
+        if row
+    ]
+
+
 def document_get(viewer: Viewer, document_id: UUID) -> Document:
     """A readable document with its collection. Errors: NotFound."""
     readable = _granted(viewer, "read").values("collection_id")

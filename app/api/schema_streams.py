@@ -106,7 +106,7 @@ _DOCUMENT_EVENT = _EVENT | {
     "description": "One event about a document as text/event-stream has it; `data` is JSON.",
     "properties": {
         "id": {"type": "string", "description": "The moment, in milliseconds since 1970."},
-        "event": _choice("document", "removed", "done", "error"),
+        "event": _choice("following", "document", "removed", "done", "error"),
         "data": _TEXT,
     },
 }
@@ -114,7 +114,8 @@ COMPONENTS: Mapping[str, Any] = {**EVENTS, "StreamEvent": _EVENT, "DocumentEvent
 
 _DOCUMENT_STREAM = {
     "description": "Events `document` with a Document as data, as often as it changes; `removed` with {id}; for a "
-    "single document then `done` with {status}. `id` is the moment in milliseconds; a comment comes every 15 s.",
+    "single document then `done` with {status}; for a collection first `following` with its {id}. `id` is the moment "
+    "in milliseconds; a comment comes every 15 s.",
     "content": {"text/event-stream": {"schema": {"$ref": "#/components/schemas/DocumentEvent"}}},
 }
 _STREAM = {
@@ -260,9 +261,13 @@ STREAM_PATHS: Mapping[str, Any] = {
         "get": _operation(
             "collections_events",
             "collections",
-            "What is being read in a collection and what changes, for as long as one listens; with Last-Event-ID also "
-            "what changed since.",
-            parameters=[_parameter("collection_id", "path", _UUID), _parameter("Last-Event-ID", "header")],
+            "What is being read in a collection, what changes and what is removed, for as long as one listens; with "
+            "Last-Event-ID, or `after`, also what changed since.",
+            parameters=[
+                _parameter("collection_id", "path", _UUID),
+                _parameter("Last-Event-ID", "header"),
+                _parameter("after", "query", words="The same, for readers that cannot send headers."),
+            ],
             responses={"200": _DOCUMENT_STREAM, "default": _REFUSED},
         )
     },

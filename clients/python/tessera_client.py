@@ -1256,7 +1256,7 @@ class DocumentEvent(TypedDict):
     """One event about a document as text/event-stream has it; `data` is JSON."""
 
     id: NotRequired[str]
-    event: Literal["document", "removed", "done", "error"]
+    event: Literal["following", "document", "removed", "done", "error"]
     data: str
 
 
@@ -1354,11 +1354,16 @@ class Tessera(_Http):
         )
         return answer
 
-    def collections_events(self, collection_id: str, *, last_event_id: str | None = None) -> _Stream:
-        """What is being read in a collection and what changes, for as long as one listens; with Last-Event-
-        ID also what changed since."""
+    def collections_events(
+        self, collection_id: str, *, last_event_id: str | None = None, after: str | None = None
+    ) -> _Stream:
+        """What is being read in a collection, what changes and what is removed, for as long as one listens;
+        with Last-Event-ID, or `after`, also what changed since."""
         return self._open(
-            "GET", f"/api/v1/collections/{collection_id}/events/", headers={"Last-Event-ID": last_event_id}
+            "GET",
+            f"/api/v1/collections/{collection_id}/events/",
+            headers={"Last-Event-ID": last_event_id},
+            params={"after": after},
         )
 
     def collections_get(self, collection_id: str) -> Collection:

@@ -17,7 +17,8 @@ from app.accounts.models import Membership, Role, Team, User
 from app.api.stream import documents, sending
 from app.api.stream.http import Responder
 from retrieval.lease import Lease, lease_take
-from retrieval.models import Collection, Document, Grant, Status
+from retrieval.models import Collection, Document, Grant, Receipt, Status
+from retrieval.removal import document_remove
 from tests.api.scripted import application, bearer
 from tests.factories import IssuedKey, collection_make, document_make, key_make, team_make, user_make
 
@@ -45,9 +46,18 @@ class Heard:
     body: list[bytes] = field(default_factory=list)
 
     @property
-    def events(self) -> list[Event]:
+    def all(self) -> list[Event]:
         frames = [frame for frame in b"".join(self.body).decode().split("\n\n") if "event: " in frame]
         return [(_line(frame, "event: "), json.loads(_line(frame, "data: "))) for frame in frames]
+
+    @property
+    def events(self) -> list[Event]:
+        """What happened: all but from which moment on."""
+        return [event for event in self.all if event[0] != "following"]
+
+    @property
+    def removed(self) -> list[str]:
+        return [data["id"] for name, data in self.events if name == "removed"]
 
     @property
     def statuses(self) -> list[str]:
@@ -63,14 +73,18 @@ def _line(frame: str, name: str) -> str:
 
 
 def listen(
-    path: str, key: IssuedKey, *acts: tuple[Callable[[Heard], bool], Callable[[], object]], last: str = ""
+    path: str,
+    key: IssuedKey,
+    *acts: tuple[Callable[[Heard], bool], Callable[[], object]],
+    last: str = "",
+    query: str = "",
 ) -> Heard:
     """Follow a stream, doing each act once its condition holds; after the last one the listener leaves, unless the
     stream ends by itself."""
     heard = Heard()
     headers = [(b"host", b"127.0.0.1"), (b"authorization", bearer(key)["Authorization"].encode())]
     scope = {
-        "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
         "scheme": "http", "http_version": "1.1", "root_path": "", "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 80),
         "headers": [*headers, *([(b"last-event-id", last.encode())] if last else [])],
@@ -196,6 +210,41 @@ def test_who_comes_back_hears_what_changed_meanwhile(api_key: IssuedKey, collect
     row.save()
     back = listen(path, api_key, (lambda heard: bool(heard.events), nothing), last=first.last_id)
     assert back.statuses == ["ready"]
+
+
+def test_the_removal_of_a_finished_document_is_told_once_and_to_who_comes_back(
+    api_key: IssuedKey, collection: Collection, user: User, team: Team
+) -> None:
+    path = f"/api/v1/collections/{collection.pk}/events/"
+    rows = [document_make(collection=collection, name=f"{n}.txt") for n in range(2)]
+    elsewhere = document_make(collection=collection_make(user=user, team=team))
+    Document.objects.all().update(status="ready", updated_at=timezone.now() - timedelta(hours=1))
+    first, second = (str(row.pk) for row in rows)
+
+    def remove(row: Document) -> None:
+        document_remove(document=row, done_by="user:1")
+
+    heard = listen(
+        path,
+        api_key,
+        (lambda heard: heard.all == [("following", {"id": str(collection.pk)})], partial(remove, elsewhere)),
+        (lambda heard: True, partial(remove, rows[0])),
+        (
+            lambda heard: heard.removed == [first],
+            partial(document_make, collection=collection, name="new.txt"),
+        ),
+        # By then it has been looked at again.
+        (lambda heard: bool(heard.statuses), nothing),
+    )
+    assert heard.removed == [first]
+    # What happens while nobody listens is told to who names the last event, by header or in the address.
+    remove(rows[1])
+    told = (lambda heard: second in heard.removed, nothing)
+    assert second in listen(path, api_key, told, last=heard.last_id).removed
+    assert second in listen(path, api_key, told, query=f"after={heard.last_id}").removed
+    Receipt.objects.filter(document_id=second).update(created_at=timezone.now() - timedelta(hours=1))
+    later = listen(path, api_key, (lambda heard: bool(heard.events), nothing), query=f"after={heard.last_id}")
+    assert second not in later.removed
 
 
 def test_a_right_that_goes_ends_the_stream(api_key: IssuedKey, collection: Collection) -> None:

@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.browser import PHONE, Opener, Person
-from tests.e2e.live import Live
+from tests.e2e.live import Live, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.live]
 
@@ -102,6 +102,39 @@ def test_a_conversation_is_shared_exported_and_taken_back(seat: Opener) -> None:
     expect(page.locator("#said")).to_contain_text("taken back")
     page.goto(address)
     expect(page.get_by_role("heading", level=1)).to_contain_text("There is nothing here for you")
+
+
+# A tab that nobody sees, as the browser tells the page of it.
+HIDDEN = """(hidden) => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_documents_come_and_go_by_others_hands_also_while_the_tab_is_hidden(seat: Opener, live: Live) -> None:
+    made = live.http.post("/api/v1/collections/", json={"name": "Shared shelf"}).json()["id"]
+
+    def put(name: str) -> str:
+        file = {"file": (name, f"What stands in {name} is told here.".encode())}
+        identity = live.http.post(f"/api/v1/collections/{made}/documents/", files=file).json()["id"]
+        address = f"/api/v1/documents/{identity}/"
+        until(lambda: live.http.get(address).json()["status"] == "ready" or None, f"{name} is read")
+        return address
+
+    first, second = put("first.txt"), put("second.txt")
+    person = seat()
+    person.open(f"/documents/?collection={made}")
+    rows = person.page.locator("ul.documents > li")
+    expect(rows).to_have_count(2)
+    assert live.http.delete(first).status_code == 204
+    expect(rows).to_have_count(1)
+    person.page.evaluate(HIDDEN, True)
+    assert live.http.delete(second).status_code == 204
+    put("third.txt")
+    person.page.evaluate(HIDDEN, False)
+    expect(rows).to_contain_text(["third.txt"])
+    expect(rows).to_have_count(1)
+    live.http.delete(f"/api/v1/collections/{made}/")
 
 
 def test_a_key_is_made_used_and_revoked_and_use_is_shown(seat: Opener, live: Live) -> None:

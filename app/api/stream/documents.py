@@ -19,7 +19,7 @@ from app.common.clock import now
 from app.common.db import run_db
 from retrieval.errors import NotFound
 from retrieval.models import WORKING, Status
-from retrieval.selectors import document_get, documents_changed
+from retrieval.selectors import document_get, documents_changed, documents_removed
 
 BUSY_SECONDS, QUIET_SECONDS = 1.0, 3.0
 """Between two looks while something is read, and while nothing is."""
@@ -37,15 +37,18 @@ async def document_events(request: Request, respond: Responder, caller: Caller, 
 
 
 async def collection_events(request: Request, respond: Responder, caller: Caller, collection: str) -> None:
-    """`GET collections/{id}/events/`: what is being read, and each document that changes, for as long as one listens.
+    """`GET collections/{id}/events/`: what is being read, and each document that changes or is removed, for as long as
+    one listens.
 
-    Numbers of events are moments, so `Last-Event-ID` brings what changed since, from whichever process.
+    Numbers of events are moments, so `Last-Event-ID` (or `?after=`) brings what changed since, from whichever process.
+    The first event only says from which moment on.
     """
     collection_id = as_uuid(collection, "collection")
     caller.require_scope("read")
     began = now()
     heard = last_event(request)
-    since = began
+    # A page lists what there is and listens then: what happened in between is told.
+    since = began - _OVERLAP
     if 0 < heard < began.timestamp() * 1000:
         since = datetime.fromtimestamp(heard / 1000, UTC) - _OVERLAP
     await run_db(_changed, caller, collection_id, since)
@@ -71,16 +74,19 @@ async def _document(caller: Caller, document_id: UUID) -> AsyncIterator[bytes]:
 
 
 async def _collection(caller: Caller, collection_id: UUID, since: datetime) -> AsyncIterator[bytes]:
-    told: dict[str, dict[str, Any]] = {}
+    told: Mapping[str, dict[str, Any]] = {}
+    gone: set[str] = set()
+    yield _frame(now(), "following", {"id": str(collection_id)})
     while not runs().draining:
         at = now()
         # Named, because the end of one may come later than the overlap reaches.
         unfinished = [key for key, item in told.items() if item["status"] in _UNFINISHED]
-        shown = await run_db(_changed, caller, collection_id, since, unfinished)
+        shown, removed = await run_db(_changed, caller, collection_id, since, unfinished)
+        removed |= {key for key in unfinished if key not in shown}
         frames = [_frame(at, "document", item) for key, item in shown.items() if told.get(key) != item]
-        frames += [_frame(at, "removed", {"id": key}) for key in unfinished if key not in shown]
+        frames += [_frame(at, "removed", {"id": key}) for key in sorted(removed - gone)]
         # What has ended and fell out of the overlap is not looked at any more.
-        told = shown
+        told, gone = shown, removed
         if frames:
             yield b"".join(frames)
         since = at - _OVERLAP
@@ -94,9 +100,11 @@ def _one(caller: Caller, document_id: UUID) -> dict[str, Any]:
 
 def _changed(
     caller: Caller, collection_id: UUID, since: datetime, named: Iterable[str] = ()
-) -> dict[str, dict[str, Any]]:
+) -> tuple[dict[str, dict[str, Any]], set[str]]:
+    """What changed, and the ids of what was removed."""
     found = documents_changed(viewer_of(caller_now(caller)), collection_id, since, named)
-    return {str(row.pk): dict(DocumentOutput(row).data) for row in documents_shown(found)}
+    shown = {str(row.pk): dict(DocumentOutput(row).data) for row in documents_shown(found)}
+    return shown, {str(key) for key in documents_removed(collection_id, since)}
 
 
 def _frame(at: datetime, name: str, data: Mapping[str, Any]) -> bytes:

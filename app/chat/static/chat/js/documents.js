@@ -22,6 +22,7 @@ let rows = new Map();
 let next = null;
 let rowsBox = null;
 let source = null;
+let told = { id: null, last: "" };
 let asked = 0;
 
 function say(words) {
@@ -147,6 +148,7 @@ async function open(id) {
   current = collections.find((item) => item.id === id) ?? collections[0] ?? null;
   rows = new Map();
   next = null;
+  told = { id: null, last: "" };
   drawList();
   source?.close();
   if (!current) return emptyPage();
@@ -189,18 +191,24 @@ async function poll() {
 
 const heard = () => source?.readyState === EventSource.OPEN;
 
-/** Follow the open collection by events; a tab that nobody sees keeps no connection. */
+/** Follow the open collection by events. A tab that nobody sees keeps no connection; seen again, it goes on after the
+ * last event it had, so that what came and went meanwhile is told. */
 function follow() {
   source?.close();
   source = null;
   if (!current || document.hidden) return;
-  const followed = current.id;
-  source = new EventSource(`${BASE}collections/${followed}/events/`);
-  source.addEventListener("document", ({ data }) => current?.id === followed && tell(JSON.parse(data)));
-  source.addEventListener("removed", ({ data }) => {
-    const known = current?.id === followed && rows.get(JSON.parse(data).id);
-    if (known) rowActions.removed(known.item);
+  if (told.id !== current.id) told = { id: current.id, last: "" };
+  const heardOf = told;
+  const after = heardOf.last ? `?after=${heardOf.last}` : "";
+  source = new EventSource(`${BASE}collections/${heardOf.id}/events/${after}`);
+  const on = (name, act) => source.addEventListener(name, ({ data, lastEventId }) => {
+    if (current?.id !== heardOf.id) return;
+    heardOf.last = lastEventId;
+    act(JSON.parse(data));
   });
+  on("following", () => {});
+  on("document", tell);
+  on("removed", ({ id }) => rows.has(id) && rowActions.removed(rows.get(id).item));
 }
 
 /** A document as an event has it: one of ours, or one that somebody else has just put in. */
