@@ -32,9 +32,9 @@ class DemoTurn:
     """A turn as the chat's own tables would have it, figures alone."""
 
     turn_id: UUID
-    reservation_id: UUID
     began: datetime
     parts: dict[str, int]
+    call: PastCall
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ class Year:
             }
             call, output = self._turn(thread, payer, searched, parts, at, first=number == 0)
             calls.append(call)
-            thread.turns.append(DemoTurn(_some(call.hold.turn_id), call.hold.reservation_id, at, parts))
+            thread.turns.append(DemoTurn(_some(call.hold.turn_id), at, parts, call))
             history += parts["draft"] + output
             at = call.ended_at + timedelta(seconds=20 + random.expovariate(1 / 90))
         calls.append(self._title(payer, thread, calls[0].ended_at))

@@ -9,11 +9,12 @@ from django.db.models import Count, Sum
 from app.accounts.models import Team, User
 from app.accounts.services import user_create
 from app.billing.budgets import bootstrap_defaults
-from app.billing.models import LedgerEntry, PriceVersion, UsageAttempt
+from app.billing.models import LedgerEntry, PriceVersion, Statement, UsageAttempt
 from app.billing.verification import ledger_verify
 from app.catalog.models import Deployment
 from app.catalog.selectors import targets
-from app.chat.models import Turn
+from app.chat.models import Turn, TurnTiming
+from app.chat.stages import STAGES
 from tests.factories import user_make
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +49,13 @@ def test_a_month_of_fifty_teams() -> None:
     assert attempts.aggregate(n=Sum("reasoning_tokens"))["n"] > 0
     assert attempts.aggregate(n=Sum("cache_read_tokens"))["n"] > 0
     assert Turn.objects.exists()
+    assert TurnTiming.objects.exists()
+    for timing in TurnTiming.objects.all():
+        assert sum(timing.stages.values()) == pytest.approx(timing.total_ms) and set(timing.stages) <= set(
+            STAGES
+        )
+        assert Turn.objects.filter(id=timing.id).exists()
+    assert Statement.objects.exists(), "the month before this one is over"
     # No visitor's question ever reaches one of its servers.
     assert Deployment.objects.filter(public_name="atlas-large").exists()
     assert targets("chat") == []

@@ -15,25 +15,18 @@ from app.accounts.models import User
 from app.billing.late import provisioned_book
 from app.billing.rollups import rollups_fold
 from app.billing.seeding import PastCall, calls_book, ledger_is_used
-from app.chat.models import Conversation, Turn, TurnState
+from app.billing.statements import statements_draft, statements_issue_due
+from app.chat.models import Conversation
 from app.common.clock import now
 from app.common.told import ToldCommand
+from app.ops.demo_chat import threads_write
 from app.ops.demo_rows import house_make
-from app.ops.demo_year import DemoThread, Year
+from app.ops.demo_year import Year
 
 GROUP = 250
 """Calls booked by one statement."""
 RECENT_DAYS = 62
 """Conversations younger than this get rows in the chat too, so that what makes one dear can be shown."""
-SUBJECTS = (
-    "Travel rules",
-    "A contract's term",
-    "Minutes of May",
-    "The new pump",
-    "Warranty",
-    "Onboarding",
-    "Safety",
-)
 
 
 class Command(ToldCommand):
@@ -71,15 +64,18 @@ class Command(ToldCommand):
             calls += len(made)
             refused += _booked(made)
             if (today - day).days < RECENT_DAYS:
-                _threads_write(threads, until)
+                threads_write(threads, until)
             if day.day == 1:
                 rollups_fold()
                 self.stdout.write(f"{day:%B %Y}: {calls} calls so far.")
         hours = provisioned_book(at=until)
         rollups_fold()
+        statements_draft(at=until)
+        issued = len(statements_issue_due(at=until))
         took = time.monotonic() - began
         self.stdout.write(
-            f"{calls} calls, of which limits refused {refused}; {hours} hours of an own server; {took:.0f} s. "
+            f"{calls} calls, of which limits refused {refused}; {hours} hours of an own server; "
+            f"{issued} statements issued; {took:.0f} s. "
             "`manage.py ledger_verify` checks every one of them."
         )
 
@@ -94,40 +90,3 @@ def _refuse_unless_new() -> None:
 
 def _booked(calls: list[PastCall]) -> int:
     return sum(calls_book(calls[at : at + GROUP]) for at in range(0, len(calls), GROUP))
-
-
-def _threads_write(threads: list[DemoThread], until: datetime) -> None:
-    """Conversations without a word of content: titles of a list, empty questions, the figures of the pre-count."""
-    Conversation.objects.bulk_create(
-        Conversation(
-            id=thread.thread_id,
-            created_at=thread.turns[0].began,
-            team=thread.team.row,
-            owner_id=thread.user_id,
-            title=SUBJECTS[thread.thread_id.int % len(SUBJECTS)],
-            model=thread.model.name,
-        )
-        for thread in threads
-    )
-    Turn.objects.bulk_create(
-        Turn(
-            id=turn.turn_id,
-            created_at=turn.began,
-            conversation_id=thread.thread_id,
-            team=thread.team.row,
-            asked_by_id=thread.user_id,
-            question="(a question of the demonstration)",
-            answer="(an answer of the demonstration)",
-            state=TurnState.DONE,
-            finish_reason="stop",
-            model=thread.model.name,
-            reservation_id=turn.reservation_id,
-            estimate={"input_tokens": turn.parts},
-            started_at=turn.began,
-            ended_at=turn.began,
-            heartbeat_at=turn.began,
-        )
-        for thread in threads
-        for turn in thread.turns
-        if turn.began < until
-    )
