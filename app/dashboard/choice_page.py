@@ -19,7 +19,7 @@ from app.dashboard.choice_reads import Growing, Rival
 from app.dashboard.filters import SpendFilter, day_start
 from app.dashboard.naming import names_of
 from app.dashboard.staff import StaffPage
-from app.dashboard.tables import Cell, Table, folded, table_of
+from app.dashboard.tables import Cell, Table, folded, named, table_of
 from app.dashboard.trend import Month, growth
 from app.dashboard.views import csv_answer
 
@@ -115,7 +115,7 @@ def _own(at: datetime) -> Table:
     rows = [
         [
             Cell(names[one.deployment_id].text),
-            Cell(names[one.managed_id].text),
+            named(names[one.managed_id].text),
             _amount(one.per_hour),
             _part(one.used),
             _speed(one.tokens_per_s, measured=one.measured),
@@ -164,7 +164,7 @@ def _smaller(at: datetime) -> Table:
     rows = [
         [
             Cell(names[one.deployment_id].text),
-            Cell(names[one.cheaper_id].text),
+            named(names[one.cheaper_id].text),
             Cell(count(one.calls), str(one.calls)),
             Cell(count(one.fitting), str(one.fitting), note=share(Decimal(one.fitting), Decimal(one.calls))),
             Cell(money(one.price, currency), f"{one.price:f}"),

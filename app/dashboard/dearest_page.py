@@ -15,7 +15,7 @@ from app.billing.spending_reads import Thread, threads_dearest
 from app.chat.figures import conversations_parts
 from app.common.formatting import count, decimals_for, money, share
 from app.dashboard.naming import GROUPS, Name, names_of, person_level
-from app.dashboard.tables import Cell, Table, table_of
+from app.dashboard.tables import Cell, Table, named, table_of
 from app.dashboard.views import PageBase, csv_answer
 
 COLUMNS = (
@@ -78,10 +78,10 @@ class DearestView(PageBase):
                 Cell(count(n), str(n), entries)
                 for n in (t.input_tokens, t.cached_tokens, t.output_tokens, t.reasoning_tokens)
             ),
-            Cell(team.text, muted=not team.known),
-            Cell("not shown", muted=True)
+            named(team.text, known=team.known),
+            named("not shown", known=False)
             if person_level() == GROUPS
-            else Cell(person.text, muted=not person.known),
+            else named(person.text, known=person.known),
         ]
 
 

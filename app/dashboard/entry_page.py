@@ -9,7 +9,7 @@ from app.billing.spending import one_moment, spending
 from app.billing.types.spending import Group, SpendScope, SpendSum
 from app.common.formatting import count, decimals_for, figure
 from app.dashboard.naming import GROUPS, Name, names_of, person_level
-from app.dashboard.tables import Cell, Table, table_of
+from app.dashboard.tables import Cell, Table, named, table_of
 from app.dashboard.views import PageBase, csv_answer
 
 COLUMNS = (
@@ -84,26 +84,26 @@ class EntriesView(PageBase):
         currency = settings.CURRENCY
         local = line.at.astimezone(self.chosen.bounds(self.zone)[0].tzinfo)
         person = (
-            Cell("not shown", muted=True) if person_level() == GROUPS else _named(people[line.account_id])
+            named("not shown", known=False) if person_level() == GROUPS else _named(people[line.account_id])
         )
         return [
             Cell(f"{local:%-d %b %Y, %H:%M:%S}", line.at.isoformat()),
             Cell(("≈ " if line.estimated else "") + figure(line.price, currency), _exact(line.price)),
             Cell(figure(line.cost, currency), _exact(line.cost)),
-            Cell(line.model or "none"),
-            Cell(line.call_kind or line.kind),
+            named(line.model or "none"),
+            named(line.call_kind or line.kind),
             Cell(count(line.input_tokens), str(line.input_tokens)),
             Cell(count(line.output_tokens), str(line.output_tokens)),
             _named(teams[line.team_id]),
             person,
             _named(keys[line.key_id]),
-            Cell(", ".join(_marks(line)) or "none", muted=not _marks(line)),
-            Cell(line.request_id[:12] or "none", line.request_id or "none", muted=not line.request_id),
+            named(", ".join(_marks(line)) or "none", known=bool(_marks(line))),
+            named(line.request_id[:12] or "none", line.request_id or "none", known=bool(line.request_id)),
         ]
 
 
 def _named(name: Name) -> Cell:
-    return Cell(name.text, muted=not name.known)
+    return named(name.text, known=name.known)
 
 
 def _exact(amount: object) -> str:

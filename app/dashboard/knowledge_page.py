@@ -20,7 +20,7 @@ from app.common.clock import now
 from app.common.formatting import count, share, size
 from app.dashboard.naming import names_of
 from app.dashboard.staff import StaffPage
-from app.dashboard.tables import Cell, Table, folded, table_of
+from app.dashboard.tables import Cell, Table, folded, named, table_of
 from app.dashboard.views import csv_answer
 from retrieval import stock
 from retrieval.stock import Shelf
@@ -92,7 +92,7 @@ def _collections(since: datetime) -> Table:
 def _collection(shelf: Shelf, team: str, found: Served) -> list[Cell]:
     return [
         Cell(shelf.name, muted=shelf.collection_id is None),
-        Cell(team),
+        named(team),
         *(_count(number) for number in (shelf.documents, shelf.failed)),
         Cell(size(shelf.size), str(shelf.size), muted=not shelf.size),
         *(_count(number) for number in (shelf.pages, shelf.chunks, found.questions)),
@@ -119,7 +119,7 @@ def _failures(since: datetime) -> Table:
     rows = [
         [
             Cell(reason.code.replace("_", " ") or "unknown", reason.code),
-            Cell(reason.step),
+            named(reason.step),
             _count(reason.documents),
             Cell(", ".join(reason.kinds) or "not looked at", words=True),
             Cell(reason.message, words=True),

@@ -16,8 +16,10 @@ class Cell:
     href: str = ""
     """Where it leads."""
     muted: bool = False
+    name: bool = False
+    """Not a figure: it stands at the left of its column."""
     words: bool = False
-    """A sentence, which may take several lines."""
+    """A sentence, which stands at the left too and may take several lines."""
     note: str = ""
     """A short remark below, such as entries without a price."""
 
@@ -30,6 +32,15 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     foot: tuple[Cell, ...] = ()
 
+    @property
+    def heads(self) -> tuple[tuple[str, bool], ...]:
+        """Each column's heading, and whether it stands at the left."""
+        first = self.rows[0] if self.rows else ()
+        return tuple(
+            (heading, place == 0 or any(cell.name or cell.words for cell in first[place : place + 1]))
+            for place, heading in enumerate(self.columns)
+        )
+
     def csv(self) -> str:
         """As spreadsheets read it: with a byte order mark, and nothing in a cell that they would run."""
         out = StringIO()
@@ -38,6 +49,11 @@ class Table:
         for row in (*self.rows, *((self.foot,) if self.foot else ())):
             writer.writerow([_plain(cell) for cell in row])
         return "\ufeff" + out.getvalue()
+
+
+def named(text: str, exact: str = "", *, known: bool = True) -> Cell:
+    """A name, or what stands where none is known."""
+    return Cell(text, exact, muted=not known, name=True)
 
 
 def _plain(cell: Cell) -> str:

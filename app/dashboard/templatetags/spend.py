@@ -76,24 +76,24 @@ def lines(rows: Sequence[Sequence[Cell]]) -> SafeString:
 def line(row: Sequence[Cell]) -> SafeString:
     """One line; its first cell names it. Of links to one place the first alone is a stop for the keyboard."""
     name, *others = row
-    kind = "muted" if name.muted else ""
-    head = format_html(
-        '<th scope="row"{}{}>{}</th>', *_attributes(kind, name.exact), _content(name, "missing")
-    )
+    head = format_html('<th scope="row"{}{}>{}</th>', *_attributes(name), _content(name, "missing"))
     seen: set[str] = set()
     cells = []
     for cell in others:
-        kind = "muted" if cell.muted else "words" if cell.words else ""
         shown = _content(cell, "note", again=cell.href in seen)
-        cells.append((format_html("<td{}{}>{}</td>", *_attributes(kind, cell.exact), shown),))
+        cells.append((format_html("<td{}{}>{}</td>", *_attributes(cell), shown),))
         seen.add(cell.href)
     return format_html("<tr>{}{}</tr>", head, format_html_join("", "{}", cells))
 
 
-def _attributes(kind: str, exact: str) -> tuple[str, str]:
-    return format_html(' class="{}"', kind) if kind else "", format_html(
-        ' title="{}"', exact
-    ) if exact else ""
+def _attributes(cell: Cell) -> tuple[str, str]:
+    kinds = [
+        kind for kind, is_so in (("muted", cell.muted), ("text", cell.name), ("words", cell.words)) if is_so
+    ]
+    return (
+        format_html(' class="{}"', " ".join(kinds)) if kinds else "",
+        format_html(' title="{}"', cell.exact) if cell.exact else "",
+    )
 
 
 def _content(cell: Cell, note: str, *, again: bool = False) -> str:
