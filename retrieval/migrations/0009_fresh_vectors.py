@@ -4,19 +4,8 @@ from django.db import migrations, models
 
 SQL = Path(__file__).resolve().parents[1] / "sql"
 
-# What is stored is in an index already, of everything in its space; from now on the index is of what is marked.
-_INDEX_ANEW = """
-DO $$
-DECLARE
-    space record;
-BEGIN
-    FOR space IN SELECT id, dimension FROM retrieval_embeddingspace WHERE state <> 'retired' LOOP
-        EXECUTE format('DROP INDEX IF EXISTS %I', 'retrieval_vector_hnsw_' || replace(space.id::text, '-', ''));
-        PERFORM retrieval_space_index(space.id, space.dimension);
-    END LOOP;
-END
-$$;
-"""
+# An index of everything in its space stays as it is: it serves the new queries too. Building a million vectors anew here
+# would hold up every search; `manage.py vector_index_rebuild` does it while they go on.
 
 
 class Migration(migrations.Migration):
@@ -43,5 +32,4 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.RunSQL((SQL / "space_index.sql").read_text(), migrations.RunSQL.noop),
-        migrations.RunSQL(_INDEX_ANEW, migrations.RunSQL.noop),
     ]
