@@ -44,13 +44,18 @@ def main() -> None:
 
         with psycopg.connect(written["DATABASE_OWNER_URL"], autocommit=True) as owner:
             if not owner.execute("SELECT 1 FROM retrieval_chunk LIMIT 1").fetchone():
-                build(owner, options.chunks, lambda text: print(text, flush=True))
+                build(written["DATABASE_OWNER_URL"], options.chunks, _say)
             _sizes(owner)
+        print(json.dumps({"load": [round(value, 1) for value in os.getloadavg()]}), flush=True)
         _measure(options.queries)
     finally:
         if options.data is None:
             _manage("down", "--data", str(data))
             shutil.rmtree(data, ignore_errors=True)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 def _started(data: Path) -> dict[str, str]:
