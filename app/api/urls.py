@@ -31,6 +31,7 @@ from app.api.views.shares import ConversationSharesView, SharedMessagesView, Sha
 from app.api.views.statements import StatementCsvView, StatementsView, StatementView
 from app.api.views.system import DocsView, NowhereView, SchemaView, healthz, metrics, readyz
 from app.api.views.usage import UsageView
+from app.api.views.webhooks import WebhooksView, WebhookTestView, WebhookView
 
 BASE = "api/v1/"
 
@@ -100,6 +101,9 @@ urlpatterns = [
     *both("statements/<uuid:statement_id>/csv", StatementCsvView, "statement-csv"),
     *both("keys", KeysView, "keys"),
     *both("keys/<uuid:key_id>", KeyView, "key"),
+    *both("webhooks", WebhooksView, "webhooks"),
+    *both("webhooks/<uuid:webhook_id>", WebhookView, "webhook"),
+    *both("webhooks/<uuid:webhook_id>/test", WebhookTestView, "webhook-test"),
     *both("schema", SchemaView, "schema"),
     *both("docs", DocsView, "docs"),
     # Any path at all: a line break in it, too.

@@ -11,6 +11,8 @@ class Verb(models.TextChoices):
     SIGN_IN = "sign_in"
     KEY_MADE = "key_made"
     KEY_REVOKED = "key_revoked"
+    WEBHOOK_MADE = "webhook_made"
+    WEBHOOK_ENDED = "webhook_ended"
     BUDGET_CHANGED = "budget_changed"
     PRICE_APPROVED = "price_approved"
     GRANT_CHANGED = "grant_changed"

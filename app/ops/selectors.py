@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from app.api.jobs import job_hosts
 from app.billing.operating import WebhookPlace, webhook_places
 from app.catalog.models import Deployment
 
@@ -31,6 +32,8 @@ class DataFlow:
     leaving: tuple[Receiver, ...]
     staying: tuple[Receiver, ...]
     webhooks: tuple[WebhookPlace, ...]
+    job_hosts: tuple[str, ...]
+    """Whom people and teams tell of their jobs."""
     mail_host: str
     fetch_allow: tuple[str, ...]
     """Private hosts whose pages may be read."""
@@ -44,6 +47,7 @@ def data_flow() -> DataFlow:
         leaving=leaving,
         staying=tuple(_receiver(row) for row in rows if not row.backend.leaves_premises),
         webhooks=tuple(webhook_places()),
+        job_hosts=tuple(job_hosts()),
         mail_host=settings.EMAIL_HOST,
         fetch_allow=tuple(settings.FETCH_ALLOW),
     )

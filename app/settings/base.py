@@ -234,6 +234,7 @@ SPECTACULAR_SETTINGS = {
         "LimitUnitEnum": ("money", "tokens", "requests", "bytes", "pages"),
         "StatusEnum": ("queued", "parsing", "chunking", "embedding", "ready", "failed", "cancelled"),
         "ExportStatusEnum": ("queued", "running", "ready", "failed"),
+        "OwnerKindEnum": ("personal", "team"),
         "MembershipRoleEnum": ("viewer", "member", "admin", "owner"),
         "MessageRoleEnum": ("user", "assistant"),
     },

@@ -48,6 +48,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 60},
     },
+    "jobs-tell": {"task": "app.api.tasks.jobs_tell", "schedule": 5.0, "options": {"expires": 60}},
     "loads-scrape": {"task": "app.catalog.tasks.loads_scrape", "schedule": 15.0, "options": {"expires": 10}},
     "counts-learn": {"task": "app.gate.tasks.counts_learn", "schedule": 30.0},
     "vectors-fold": {"task": "retrieval.tasks.vectors_fold", "schedule": 10.0, "options": {"expires": 10}},
@@ -55,6 +56,7 @@ CELERY_BEAT_SCHEDULE = {
     "retention-run": {"task": "app.chat.tasks.retention_run", "schedule": 900.0, "options": {"expires": 900}},
     "timings-prune": {"task": "app.chat.tasks.timings_prune", "schedule": 3600.0},
     "exports-sweep": {"task": "app.ops.tasks.exports_sweep", "schedule": 3600.0},
+    "jobs-prune": {"task": "app.api.tasks.jobs_prune", "schedule": 3600.0},
     "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(env.DATA_DIR / "celerybeat-schedule")

@@ -216,13 +216,15 @@ CodeEnum = Literal[
 CollectionKindEnum = Literal["library", "conversation"]
 
 
+EventsEnum = Literal[
+    "document.ready", "document.failed", "turn.finished", "turn.failed", "export.ready", "export.failed"
+]
+
+
 ExportStatusEnum = Literal["queued", "running", "ready", "failed"]
 
 
 GroupByEnum = Literal["day", "team", "person", "key", "model", "deployment", "kind"]
-
-
-KeyCreateKindEnum = Literal["personal", "team"]
 
 
 LevelEnum = Literal["public", "internal", "private"]
@@ -238,6 +240,9 @@ MessageRoleEnum = Literal["user", "assistant"]
 
 
 NullEnum = Literal[None]
+
+
+OwnerKindEnum = Literal["personal", "team"]
 
 
 PeriodEnum = Literal["day", "week", "month", "lifetime"]
@@ -620,7 +625,7 @@ class KeyCreate(TypedDict):
     networks: NotRequired[list[str]]
     cost_centre: NotRequired[str]
     team: NotRequired[str]
-    kind: NotRequired["KeyCreateKindEnum"]
+    kind: NotRequired["OwnerKindEnum"]
 
 
 class KeyIssued(TypedDict):
@@ -864,6 +869,13 @@ class PatchedKeyPatch(TypedDict):
 class PatchedSharePatch(TypedDict):
     audience: NotRequired["AudienceEnum"]
     expires_at: NotRequired[str | None]
+
+
+class PatchedWebhookPatch(TypedDict):
+    name: NotRequired[str]
+    url: NotRequired[str]
+    events: NotRequired["list[EventsEnum]"]
+    active: NotRequired[bool]
 
 
 class Prepaid(TypedDict):
@@ -1161,6 +1173,65 @@ class UsageSums(TypedDict):
 class Warning(TypedDict):
     part: str
     message: str
+
+
+class Webhook(TypedDict):
+    id: str
+    name: str
+    url: str
+    kind: str
+    team_id: str | None
+    events: "list[EventsEnum]"
+    active: bool
+    waiting: int
+    given_up: int
+    delivered: int
+    last_delivered_at: str | None
+    problem: "WebhookProblem | None"
+    created_at: str
+
+
+class WebhookCreate(TypedDict):
+    name: str
+    url: str
+    events: NotRequired["list[EventsEnum]"]
+    kind: NotRequired["OwnerKindEnum"]
+    team: NotRequired[str]
+
+
+class WebhookIssued(TypedDict):
+    id: str
+    name: str
+    url: str
+    kind: str
+    team_id: str | None
+    events: "list[EventsEnum]"
+    active: bool
+    waiting: int
+    given_up: int
+    delivered: int
+    last_delivered_at: str | None
+    problem: "WebhookProblem | None"
+    created_at: str
+    secret: str
+
+
+class WebhookList(TypedDict):
+    items: "list[Webhook]"
+    next: str | None
+
+
+class WebhookProblem(TypedDict):
+    """Why an event was not taken."""
+
+    event: str
+    status: int | None
+    message: str
+    next_at: str
+
+
+class WebhookTest(TypedDict):
+    event_id: str
 
 
 class EventTurn(TypedDict):
@@ -1840,4 +1911,37 @@ class Tessera(_Http):
             "/api/v1/usage/",
             params={"all": all, "from": from_, "group_by": group_by, "team": team, "to": to, "tz": tz},
         )
+        return answer
+
+    def webhooks_create(self, body: WebhookCreate, *, idempotency_key: str | None = None) -> WebhookIssued:
+        """Mine, and those of teams I administer."""
+        answer: WebhookIssued = self._call(
+            "POST", "/api/v1/webhooks/", headers={"Idempotency-Key": idempotency_key}, json=body
+        )
+        return answer
+
+    def webhooks_delete(self, webhook_id: str) -> None:
+        """One webhook."""
+        self._call("DELETE", f"/api/v1/webhooks/{webhook_id}/")
+
+    def webhooks_get(self, webhook_id: str) -> Webhook:
+        """One webhook."""
+        answer: Webhook = self._call("GET", f"/api/v1/webhooks/{webhook_id}/")
+        return answer
+
+    def webhooks_list(self) -> WebhookList:
+        """Mine, and those of teams I administer."""
+        answer: WebhookList = self._call("GET", "/api/v1/webhooks/")
+        return answer
+
+    def webhooks_test(self, webhook_id: str, *, idempotency_key: str | None = None) -> WebhookTest:
+        """Whether a message arrives."""
+        answer: WebhookTest = self._call(
+            "POST", f"/api/v1/webhooks/{webhook_id}/test/", headers={"Idempotency-Key": idempotency_key}
+        )
+        return answer
+
+    def webhooks_update(self, webhook_id: str, body: PatchedWebhookPatch) -> Webhook:
+        """One webhook."""
+        answer: Webhook = self._call("PATCH", f"/api/v1/webhooks/{webhook_id}/", json=body)
         return answer

@@ -4,8 +4,9 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.browser import PHONE, Opener, Person
+from tests.e2e.browser import PHONE, WIDE, Opener, Person
 from tests.e2e.live import Live, until
+from tests.integration.common.receiver import receiving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.live]
 
@@ -174,3 +175,36 @@ def test_a_key_is_made_used_and_revoked_and_use_is_shown(seat: Opener, live: Liv
         phone.open(path)
         expect(phone.page.get_by_role("heading", level=1)).to_be_visible()
         assert phone.overflow() == 0, path
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_webhook_is_added_tried_and_hears_of_an_answer(
+    seat: Opener, live: Live, size: tuple[int, int]
+) -> None:
+    person = seat(size=size, expected=("status of 422",))
+    page = person.page
+    person.open("/keys/")
+    box = page.get_by_role("region", name="Webhooks")
+    with receiving() as receiver:
+        box.get_by_role("button", name="New webhook").click()
+        form = page.get_by_role("form", name="New webhook")
+        form.get_by_label("Name", exact=True).fill("my app")
+        form.get_by_label("Address", exact=True).fill("https://10.0.0.8/in")
+        form.get_by_role("button", name="Add the webhook").click()
+        expect(box.get_by_role("alert")).to_contain_text("a private network")
+        form.get_by_label("Address", exact=True).fill(f"{receiver.url}/in")
+        form.get_by_role("button", name="Add the webhook").click()
+        expect(page.get_by_role("region", name="The secret of the new webhook")).to_contain_text("whsec_")
+        row = box.locator(".key", has_text=receiver.url)
+        expect(row).to_contain_text("no message taken yet")
+        assert person.overflow() == 0
+        row.get_by_role("button", name="Send a test").click()
+        until(lambda: receiver.received, "a test message")
+        with live.ask(live.conversation(), "Say one word.") as events:
+            (turn,) = [data["turn_id"] for _, name, data in list(events) if name == "turn"]
+        until(lambda: any(turn in got.body.decode() for got in receiver.received), "the answer's end")
+        page.reload()
+        expect(row).to_contain_text("last message taken")
+        row.get_by_role("button", name="Remove my app").click()
+        row.get_by_role("button", name="Remove", exact=True).click()
+        expect(row).to_have_count(0)

@@ -17,10 +17,9 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from app.billing import outbox
 from app.billing.models import Delivery, LedgerEntry, Webhook
 from app.billing.outbox import (
-    WAITS_S,
+    ENTRIES,
     deliveries_again,
     outbox_send,
     webhook_add,
@@ -30,6 +29,8 @@ from app.billing.outbox import (
 from app.billing.services import reservation_hold, reservation_release, reservation_settle, reservations_sweep
 from app.billing.tasks import outbox_send as outbox_task
 from app.billing.types import Payer
+from app.common import delivering
+from app.common.delivering import WAITS_S, deliveries_claim
 from app.common.errors import Busy, InvalidInput
 from app.common.models import uuid7
 from app.common.outbound import OutboundRefused
@@ -213,7 +214,7 @@ def test_one_bad_entry_holds_up_no_other(
 def test_more_than_a_batch_goes_in_one_run(
     receiver: Receiver, hook: tuple[Webhook, str], hold: MakeHold, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "BATCH", 2)
+    monkeypatch.setattr(delivering, "BATCH", 2)
     for _ in range(5):
         book(hold)
     assert (outbox_send(batches=1), outbox_send(), len(receiver.received)) == (2, 3, 5)
@@ -224,7 +225,7 @@ def test_a_process_that_dies_while_sending_loses_nothing(
 ) -> None:
     webhook, _ = hook
     entry = book(hold)
-    assert [c.entry_id for c in outbox._claim(webhook.id)] == [entry], "and then it died"
+    assert [c.message_id for c in deliveries_claim(ENTRIES, webhook.id)] == [entry], "and then it died"
     assert outbox_send() == 0, "while its lease lasts"
     later(webhook)
     assert outbox_send() == 1
