@@ -4,6 +4,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
+from app.common.models import uuid7
 from tests.e2e.browser import PHONE, WIDE, Opener, Person
 from tests.e2e.live import Live, until
 from tests.integration.common.receiver import receiving
@@ -136,6 +137,56 @@ def test_documents_come_and_go_by_others_hands_also_while_the_tab_is_hidden(seat
     expect(rows).to_contain_text(["third.txt"])
     expect(rows).to_have_count(1)
     live.http.delete(f"/api/v1/collections/{made}/")
+
+
+def grown(live: Live, conversation: str, turns: int, *, word: str, at: int) -> str:
+    """Let a conversation go on by as many turns like its first; one of them asks with a word of its own."""
+    names = [row[0] for row in live.sql("SELECT column_name FROM information_schema.columns "
+                                        "WHERE table_name = 'chat_turn' ORDER BY ordinal_position")]  # fmt: skip
+    (parent,) = live.sql("SELECT id FROM chat_turn WHERE conversation_id = %s", conversation)[0]
+    found = ""
+    for number in range(turns):
+        identity = str(uuid7())
+        question = f"Question {number} about {word if number == at else 'the harbour'}?"
+        values = {"id": identity, "parent_id": parent, "question": question, "answer": "A long line. " * 60}
+        columns = ", ".join("%s" if name in values else name for name in names)
+        live.sql(
+            f"INSERT INTO chat_turn ({', '.join(names)}) SELECT {columns} FROM chat_turn WHERE id = %s",
+            *(values[name] for name in names if name in values),
+            parent,
+        )
+        parent, found = identity, identity if number == at else found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("size", "word"), [(WIDE, "zwetschgenkuchen"), (PHONE, "pflaumenmus")], ids=["wide", "phone"]
+)
+def test_a_search_leads_to_the_turn_far_up_and_marks_it(
+    seat: Opener, live: Live, size: tuple[int, int], word: str
+) -> None:
+    person = seat(size=size)
+    page = person.page
+    conversation = live.conversation()
+    with live.ask(conversation, "Say one word.") as events:
+        assert list(events)[-1][1] == "done"
+    turn = grown(live, conversation, 70, word=word, at=4)
+    person.open("/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type(word[:-2])
+    page.locator("#conversations .found .conversation-link").click()
+    marked = page.locator(".question.found-turn")
+    expect(marked).to_contain_text(word)
+    expect(marked).to_be_in_viewport()
+    expect(marked).to_be_focused()
+    expect(page.locator(".answer.found-turn")).to_have_count(1)
+    assert page.url.endswith(f"/c/{conversation}/#turn={turn}") and person.overflow() == 0
+    # Nobody is taken from there to the end, and the address leads there again.
+    page.reload()
+    expect(marked).to_be_in_viewport()
+    expect(page.locator(".question").last).not_to_be_in_viewport()
+    page.go_back()
+    expect(page.locator(".question")).to_have_count(0)
 
 
 def test_a_key_is_made_used_and_revoked_and_use_is_shown(seat: Opener, live: Live) -> None:

@@ -11,6 +11,7 @@ import * as keys from "./keys.js";
 import * as meter from "./meter.js";
 import * as picker from "./picker.js";
 import * as sources from "./sources.js";
+import { addressOf } from "./shelf-row.js";
 import { emit, modelOf, on, state } from "./state.js";
 import * as thread from "./thread.js";
 import { newestLeaf } from "./tree.js";
@@ -24,19 +25,19 @@ function headline() {
   document.title = state.conversation ? `${title} · Tessera` : "Tessera";
 }
 
-/** Show a conversation (null: a new one) without changing the address. */
-async function show(id) {
+/** Show a conversation (null: a new one), at one of its turns where it is named, without changing the address. */
+async function show(id, turn = null) {
   asking.leave();
   sources.close();
   thread.clear();
   picker.reset();
   if (id) {
     try {
-      await thread.load(id);
+      await thread.load(id, turn);
     } catch (error) {
       if (!error.status && error.code !== "offline") throw error;
       thread.showFailure(error.status === 404 ? t("This conversation was deleted, or it belongs to someone who has not shared it with you.") : error.message,
-        error.status === 404 ? null : () => void show(id));
+        error.status === 404 ? null : () => void show(id, turn));
       return;
     }
     picker.reset();
@@ -46,16 +47,20 @@ async function show(id) {
   await asking.resumeRunning();
 }
 
-async function go(id) {
+async function go(id, turn = null) {
   setRail(false);
-  window.history.pushState({}, "", id ? `/c/${id}/` : "/");
-  const shown = show(id);
-  composer.focus();
+  window.history.pushState({}, "", id ? addressOf(id, turn) : "/");
+  const shown = show(id, turn);
+  if (!turn) composer.focus();
   await shown;
 }
 
 function fromAddress() {
   return /^\/c\/([^/]+)\//.exec(window.location.pathname)?.[1] ?? null;
+}
+
+function turnFromAddress() {
+  return /^#turn=([\w-]+)$/.exec(window.location.hash)?.[1] ?? null;
 }
 
 const actions = {
@@ -76,7 +81,7 @@ function drawDemonstration() {
 
 async function begin() {
   const { conversation } = pageData("page");
-  const listed = conversations.start((id) => void go(id));
+  const listed = conversations.start((id, turn) => void go(id, turn));
   composer.start({ send: () => void asking.send(), stop: asking.stop });
   attach.start({ ensure: () => asking.ensureConversation() });
   thread.start(actions);
@@ -105,15 +110,16 @@ async function begin() {
     event.preventDefault();
     void go(null);
   });
-  window.addEventListener("popstate", () => void show(fromAddress()));
+  window.addEventListener("popstate", () => void show(fromAddress(), turnFromAddress()));
   try {
     [state.me, state.models, state.collections, state.assistants] = await Promise.all([get("me/"), all("models/"), all("collections/"), all("assistants/")]);
   } catch (error) {
     composer.showProblem(error, () => window.location.reload());
   }
   state.models = state.models.filter((model) => model.purpose === undefined || model.purpose === "chat");
-  await show(conversation);
-  composer.focus();
+  const turn = turnFromAddress();
+  await show(conversation, turn);
+  if (!turn) composer.focus();
   await listed;
 }
 

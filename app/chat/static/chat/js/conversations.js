@@ -4,7 +4,7 @@ import { daysAgo } from "../../common/js/format.js";
 import { locale, t } from "../../common/js/i18n.js";
 import { entriesOf, startTools } from "./shelf-menu.js";
 import { change, drop as forget, erase as eraseAtServer, load, more as nextPage, place, shelf } from "./shelf-data.js";
-import { conversationRow, deleteQuestion, renameField, timeOf, titleOf } from "./shelf-row.js";
+import { conversationRow, deleteQuestion, renameField, timeOf, titleOf, turnOf } from "./shelf-row.js";
 import * as search from "./shelf-search.js";
 import { emit, on, state } from "./state.js";
 
@@ -27,7 +27,7 @@ function group(item) {
 }
 
 const actions = {
-  open: (item) => open(item.id),
+  open: (item) => open(item.id, turnOf(item)),
   entries: (item, node) => entriesOf(item, {
     rename: () => rename(item, node),
     pin: () => void set(item, { pinned: !item.pinned }, item.pinned ? t("Unpinned.") : t("Pinned.")),

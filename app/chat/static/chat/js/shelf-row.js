@@ -6,6 +6,9 @@ import { openMenu } from "../../common/js/menu.js";
 import { state } from "./state.js";
 
 export const titleOf = (item) => item.title || t("Untitled conversation");
+/** The address of a conversation; of the very turn where it was found by words of one. */
+export const addressOf = (id, turn) => (turn ? `/c/${id}/#turn=${turn}` : `/c/${id}/`);
+export const turnOf = (item) => (item.match && item.match.where !== "title" ? item.match.turn_id : null);
 export const timeOf = (item) => item.updated_at ?? item.created_at;
 
 function snippet(item) {
@@ -23,7 +26,7 @@ export function conversationRow(item, actions) {
   const current = state.conversation?.id === item.id;
   const title = titleOf(item);
   const link = h("a", {
-    href: `/c/${item.id}/`, class: "conversation-link", "aria-current": current ? "page" : null,
+    href: addressOf(item.id, turnOf(item)), class: "conversation-link", "aria-current": current ? "page" : null,
     title: `${title}\n${exactTime(timeOf(item))}`, dir: "auto",
     onclick: (event) => {
       if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;

@@ -120,9 +120,40 @@ async function loadEarlier() {
   scroller.scrollTop += scroller.scrollHeight - height;
 }
 
-/** Open a conversation: its head and newest messages. Throws ApiError. */
-export async function load(conversationId) {
+function messagesOf(turn) {
+  return [...state.messages.values()].filter((message) => message.turn_id === turn);
+}
+
+/** Read back until a turn is there. Everything between it and the end comes along: branches need their ends. */
+async function reach(turn) {
+  while (state.earlier && !messagesOf(turn).length) {
+    const part = await page(`conversations/${state.conversation.id}/messages/`, { limit: 200, cursor: state.earlier });
+    keep(part.items);
+    state.earlier = part.next;
+  }
+  return messagesOf(turn);
+}
+
+/** Bring a turn into view and mark it, until something else is drawn. Returns whether it is on the page. */
+function showTurn(found) {
+  const [question, answer] = ["user", "assistant"].map((role) => found.find((message) => message.role === role));
+  const first = question && questionNode(question.id);
+  if (!first) return false;
+  following = false;
+  first.classList.add("found-turn");
+  viewOf(answer?.id)?.node.classList.add("found-turn");
+  first.tabIndex = -1;
+  first.focus({ preventScroll: true });
+  first.scrollIntoView({ block: "start" });
+  // Answers above are as high as was guessed until they come near the screen.
+  window.requestAnimationFrame(() => first.scrollIntoView({ block: "start" }));
+  return true;
+}
+
+/** Open a conversation: its head and newest messages, at the end or at one of its turns. Throws ApiError. */
+export async function load(conversationId, turn = null) {
   clear();
+  let found = [];
   const slow = window.setTimeout(() => thread.replaceChildren(skeleton(6)), 150);
   try {
     const [conversation, part] = await Promise.all([
@@ -132,12 +163,13 @@ export async function load(conversationId) {
     state.conversation = conversation;
     keep(part.items);
     state.earlier = part.next;
-    state.leaf = newestLeaf(state.messages);
+    found = turn ? await reach(turn) : [];
+    state.leaf = newestLeaf(state.messages, found.find((message) => message.role === "assistant")?.id ?? null);
   } finally {
     window.clearTimeout(slow);
   }
   draw();
-  follow({ force: true });
+  if (!showTurn(found)) follow({ force: true });
 }
 
 /** After a turn: take the server's own ids, price and times for the messages just made. */
