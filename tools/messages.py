@@ -40,6 +40,7 @@ TEMPLATES = [
 ]
 SOURCES = [
     ROOT / "app" / "dashboard" / "my_usage.py",
+    ROOT / "app" / "chat" / "leaving_page.py",
     *(ROOT / "app" / "accounts" / name for name in ("adapter.py", "forms.py", "team_pages.py", "views.py")),
 ]
 

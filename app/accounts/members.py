@@ -6,8 +6,8 @@ from django.db import transaction
 
 from app.accounts.models import Membership, Role, Team
 from app.accounts.roles import roles_given_by
-from app.accounts.selectors import Caller
-from app.accounts.services import membership_end, membership_set
+from app.accounts.selectors import Caller, personal_keys_in
+from app.accounts.services import key_revoke, membership_end, membership_set
 from app.common.errors import Conflict, NotAllowed, NotFound
 
 
@@ -39,6 +39,23 @@ def member_remove(*, caller: Caller, team: Team, user_id: UUID) -> Membership:
     return row
 
 
+@transaction.atomic
+def member_leave(*, caller: Caller, team: Team) -> None:
+    """The caller goes by themselves: their keys that the team pays for end, what they made stays with the team.
+
+    Errors: NotAllowed for a team's key, NotFound, Conflict for the last owner and for one's own personal team.
+    """
+    if caller.user_id is None:
+        raise NotAllowed("A key of a team is no person, so it leaves no team. Revoke it instead.")
+    row = _row_of(_rows_locked(team), caller.user_id)
+    if team.is_personal:
+        raise Conflict("Your personal team is yours alone and goes with your account.")
+    _keep_an_owner(row)
+    for key in personal_keys_in(team.id, caller.user_id):
+        key_revoke(key=key)
+    membership_end(membership=row)
+
+
 def is_last_owner(row: Membership) -> bool:
     """Whether a team would be without an owner."""
     owners = Membership.objects.filter(team_id=row.team_id, role=Role.OWNER)
@@ -47,8 +64,15 @@ def is_last_owner(row: Membership) -> bool:
 
 def _locked(caller: Caller, team: Team, user_id: UUID) -> Membership:
     caller.require_manager(team.id)
+    return _row_of(_rows_locked(team), user_id)
+
+
+def _rows_locked(team: Team) -> list[Membership]:
     # All rows of the team: two owners who step down together must not both see the other as the one who stays.
-    rows = list(Membership.objects.select_for_update(of=("self",)).filter(team=team).select_related("user"))
+    return list(Membership.objects.select_for_update(of=("self",)).filter(team=team).select_related("user"))
+
+
+def _row_of(rows: list[Membership], user_id: UUID) -> Membership:
     for row in rows:
         if row.user_id == user_id:
             return row

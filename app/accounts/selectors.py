@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from allauth.headless.tokens.strategies.jwt.internal import validate_access_token
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from app.accounts.key_text import is_mistyped
 from app.accounts.models import ApiKey, Membership, Role, Team, User, principals_of
@@ -215,6 +215,16 @@ def teams_to_manage(caller: Caller) -> list[Team]:
     return [team for team in teams_of(caller) if team.id in managed and not team.is_personal]
 
 
+def shared_teams_of(caller: Caller) -> list[tuple[Team, str, bool]]:
+    """(team, role, whether the caller looks after it) of every team but the personal one."""
+    roles = dict(caller.roles)
+    return [
+        (team, roles[team.id], roles[team.id] in MANAGING_ROLES)
+        for team in teams_of(caller)
+        if not team.is_personal
+    ]
+
+
 def user_of(caller: Caller) -> User | None:
     """The person behind a caller; None for a key of a team."""
     return User.objects.get(id=caller.user_id) if caller.user_id else None
@@ -249,6 +259,11 @@ def keys_of(caller: Caller) -> list[ApiKey]:
     return list(
         ApiKey.objects.filter(mine | Q(team_id__in=managed, user=None), revoked_at=None).order_by("-id")[:200]
     )
+
+
+def personal_keys_in(team_id: UUID, user_id: UUID) -> QuerySet[ApiKey]:
+    """Keys that act for this person and are paid by this team; revoked ones left out."""
+    return ApiKey.objects.filter(team_id=team_id, user_id=user_id, revoked_at=None)
 
 
 def key_get(caller: Caller, key_id: UUID) -> ApiKey:

@@ -23,7 +23,7 @@ from django.views.generic import FormView
 
 from app.accounts.devices import device_end, devices_end_others, devices_of
 from app.accounts.models import IdentityProvider, User
-from app.accounts.selectors import caller_by_user, teams_to_manage
+from app.accounts.selectors import caller_by_user, shared_teams_of
 from app.accounts.services import person_rename
 from app.common.errors import NotFound
 
@@ -82,7 +82,7 @@ class HomeView(LoginRequiredMixin, _ProfileView):
                 for identity in SocialAccount.objects.filter(user=person).order_by("date_joined")
             ],
             "devices": devices_of(person, session_key=self.request.session.session_key),
-            "managed": teams_to_manage(caller_by_user(person)),
+            "teams": shared_teams_of(caller_by_user(person)),
         }
 
 

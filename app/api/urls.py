@@ -30,6 +30,7 @@ from app.api.views.search import SearchView
 from app.api.views.shares import ConversationSharesView, SharedMessagesView, SharesView, ShareView
 from app.api.views.statements import StatementCsvView, StatementsView, StatementView
 from app.api.views.system import DocsView, NowhereView, SchemaView, healthz, metrics, readyz
+from app.api.views.teams import MyTeamView
 from app.api.views.usage import UsageView
 from app.api.views.webhooks import WebhooksView, WebhookTestView, WebhookView
 
@@ -54,6 +55,7 @@ urlpatterns = [
     *plain("readyz", readyz),
     *plain("metrics", metrics),
     *both("me", MeView, "me"),
+    *both("me/teams/<uuid:team_id>", MyTeamView, "my-team"),
     *both("models", ModelsView, "models"),
     *both("limits", LimitsView, "limits"),
     *both("budgets", BudgetsView, "budgets"),

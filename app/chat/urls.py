@@ -1,5 +1,6 @@
 from django.urls import path
 
+from app.chat.leaving_page import LeaveTeamView
 from app.chat.views import (
     AssistantsView,
     ChatView,
@@ -20,4 +21,5 @@ urlpatterns = [
     path("s/<uuid:share_id>/", SharedView.as_view(), name="shared"),
     path("shares/", SharesView.as_view(), name="shares"),
     path("keys/", KeysView.as_view(), name="keys"),
+    path("accounts/teams/<uuid:team_id>/leave/", LeaveTeamView.as_view(), name="leave-team"),
 ]

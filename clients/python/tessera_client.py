@@ -650,6 +650,16 @@ class KeyList(TypedDict):
     next: str | None
 
 
+class Leaving(TypedDict):
+    team: "TeamRef"
+    role: "MembershipRoleEnum"
+    possible: bool
+    last_owner: bool
+    keys: int
+    team_keys: int
+    conversations: int
+
+
 class Limit(TypedDict):
     scope: "ScopeEnum"
     name: str
@@ -1785,6 +1795,15 @@ class Tessera(_Http):
         """Models I may use, the preferred first."""
         answer: ModelList = self._call("GET", "/api/v1/models/")
         return answer
+
+    def my_team_get(self, team_id: str) -> Leaving:
+        """One team that I am in."""
+        answer: Leaving = self._call("GET", f"/api/v1/me/teams/{team_id}/")
+        return answer
+
+    def my_team_leave(self, team_id: str) -> None:
+        """One team that I am in."""
+        self._call("DELETE", f"/api/v1/me/teams/{team_id}/")
 
     def precount(self, body: dict[str, Any]) -> dict[str, Any]:
         """What a message will take and cost, before it is sent. Never embeds or searches."""
