@@ -8,8 +8,10 @@ from django.db import transaction
 
 from app.accounts.models import User
 from app.chat.importing import ImportedConversation, ImportedTurn
-from app.chat.models import Conversation, Turn, TurnState
+from app.chat.models import Conversation, RetentionRule, Turn, TurnState
+from app.chat.retention import rule_of
 from app.chat.titling import title_cut
+from app.common.clock import now
 from app.common.errors import InvalidInput
 from app.common.models import uuid7_of
 
@@ -19,11 +21,16 @@ _APART = timedelta(milliseconds=1)
 def conversations_import(*, user: User, conversations: Sequence[ImportedConversation]) -> int:
     """Add those that are not there yet, with their dates and models; returns how many. Nothing is priced.
 
-    Errors: InvalidInput for somebody without a team.
+    Errors: InvalidInput for somebody without a team, or whose team stores no conversations.
     """
     team = user.default_team_id
     if team is None:
         raise InvalidInput("This person has no team to which conversations could belong.")
+    if rule_of(team).conversations == RetentionRule.Keep.NOT_STORED:
+        raise InvalidInput(
+            "The team that would pay for these conversations stores none: they would be gone in an hour. Change its "
+            "retention, or the person's default team, and import again."
+        )
     return sum(_imported(user, team, one) for one in conversations)
 
 
@@ -38,6 +45,7 @@ def _imported(user: User, team: UUID, made: ImportedConversation) -> bool:
         owner=user,
         title=title_cut(made.title),
         created_at=made.created_at,
+        imported_at=now(),
     )
     ids: list[UUID] = []
     times: list[datetime] = []

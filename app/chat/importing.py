@@ -6,7 +6,7 @@ regenerated answer is one more child. Here a turn is a question with its answer,
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,6 +47,8 @@ class _Place:
 
     turn: int | None
     question: Mapping[str, Any] | None
+    told: str = ""
+    """What `turn` had been answered up to here: another branch may have gone on since."""
 
 
 def conversations_of(export: Any, skipped: Counter[str]) -> list[ImportedConversation]:
@@ -108,7 +110,7 @@ def _taken(made: ImportedConversation, message: Any, place: _Place, skipped: Cou
 
 def _asked(made: ImportedConversation, message: Mapping[str, Any], text: str, place: _Place) -> _Place:
     # Two questions in a row: the first was never answered.
-    before = place.turn if place.question is None else _add(made, place, None)
+    before = _add(made, place, None) if place.question is not None else _as_told(made, place)
     return _Place(before, {**message, "text": text})
 
 
@@ -122,14 +124,29 @@ def _told(
     if not text.strip():
         return place
     if place.question is not None:
-        return _Place(_add(made, place, {**message, "text": text}), None)
+        return _Place(_add(made, place, {**message, "text": text}), None, text)
     if place.turn is None:
         skipped["answers without a question"] += 1
         return place
     # The model went on after a tool: one answer in several messages.
+    went_on = f"{place.told}\n\n{text}"
     turn = made.turns[place.turn]
-    turn.answer = f"{turn.answer}\n\n{text}"
-    return place
+    if turn.answer == place.told and not any(other.parent == place.turn for other in made.turns):
+        turn.answer = went_on
+        return _Place(place.turn, None, went_on)
+    # It went on twice, or was asked further before it did: each is a branch with an answer of its own.
+    made.turns.append(replace(turn, key=_storable(str(message.get("id"))), answer=went_on))
+    return _Place(len(made.turns) - 1, None, went_on)
+
+
+def _as_told(made: ImportedConversation, place: _Place) -> int | None:
+    """The turn that ends with what had been told here; made where the answer has gone on in another branch."""
+    if place.turn is None or made.turns[place.turn].answer == place.told:
+        return place.turn
+    wanted = replace(made.turns[place.turn], answer=place.told)
+    if wanted not in made.turns:
+        made.turns.append(wanted)
+    return made.turns.index(wanted)
 
 
 def _add(made: ImportedConversation, place: _Place, answer: Mapping[str, Any] | None) -> int:

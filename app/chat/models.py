@@ -56,6 +56,8 @@ class Conversation(BaseModel):
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
     updated_at = models.DateTimeField(auto_now=True)
+    imported_at = models.DateTimeField(null=True, blank=True)
+    """Where it was brought along from elsewhere, old as it may be: how long it is kept counts from here."""
 
     class Meta:
         indexes = (models.Index(fields=["owner", "-updated_at"]),)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from app.audit.services import Verb, audit
 from app.billing.retention import raw_usage_forget
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 
 IDLE = timedelta(hours=1)
 """A conversation that is not to be stored goes when nobody has asked in it for so long."""
+ABANDONED = timedelta(days=7)
+"""How long files wait for the first question to them."""
 RAW_USAGE_DAYS = 30
 BATCH = 500
 
@@ -52,6 +55,12 @@ def _note(rule: RetentionRule, *, before: str, after: str) -> None:
         )
 
 
+def rule_of(team_id: UUID) -> RetentionRule:
+    """What counts for a team: its own rule, else the installation's, else everything is kept."""
+    rules = {rule.team_id: rule for rule in RetentionRule.objects.filter(Q(team=team_id) | Q(team=None))}
+    return rules.get(team_id) or rules.get(None) or RetentionRule()
+
+
 def retention_run(*, moment: datetime | None = None, limit: int = BATCH) -> dict[str, int]:
     """Remove what is past its time, at most `limit` conversations; returns how many of what went."""
     at = moment or now()
@@ -64,6 +73,7 @@ def retention_run(*, moment: datetime | None = None, limit: int = BATCH) -> dict
                 team_id, others, before, limit - gone["conversations"]
             )
             gone["turns"] += _lone_turns_remove(team_id, others, before)
+    gone["conversations"] += _abandoned_remove(at - ABANDONED, limit - gone["conversations"])
     days = rules[None].raw_usage_days if None in rules else RAW_USAGE_DAYS
     gone["raw_usage"] = raw_usage_forget(before=at - timedelta(days=days))
     return gone
@@ -81,7 +91,19 @@ def _cutoff(rule: RetentionRule, at: datetime) -> datetime | None:
 def _conversations_remove(team_id: UUID | None, others: list[UUID], before: datetime, limit: int) -> int:
     """Of one team, or of all but `others`. One that is being answered waits for the next run."""
     due = Conversation.objects.filter(updated_at__lt=before).exclude(turns__state=TurnState.RUNNING)
+    due = due.filter(Q(imported_at=None) | Q(imported_at__lt=before))
     due = due.filter(team=team_id) if team_id is not None else due.exclude(team__in=others)
+    return _remove(due, limit)
+
+
+def _abandoned_remove(before: datetime, limit: int) -> int:
+    """A file was attached and nothing was ever asked: nobody misses a conversation without a word or a name."""
+    asked = Turn.objects.filter(conversation=OuterRef("pk"))
+    empty = Conversation.objects.filter(~Exists(asked), title="", pinned=False, attachments_id__isnull=False)
+    return _remove(empty.filter(updated_at__lt=before), limit)
+
+
+def _remove(due: QuerySet[Conversation], limit: int) -> int:
     removed = 0
     for conversation in due.order_by("updated_at")[: max(0, limit)]:
         try:

@@ -17,6 +17,7 @@ from app.chat.models import Conversation, SentPassage, Turn, TurnState
 from app.common.cache import remembered
 from app.common.clock import now
 from app.common.errors import NotFound
+from retrieval.models import Document
 from retrieval.selectors import collections_readable
 
 TITLE_CHARS = 80
@@ -47,7 +48,13 @@ HIDDEN: dict[str, Any] = {
 def conversations_of(caller: Caller) -> QuerySet[Conversation]:
     """The caller's own conversations, in teams they are in; for a key of a team, those the team's keys made."""
     first = Turn.objects.filter(conversation=OuterRef("pk")).order_by("id").values("question")[:1]
-    return _own(caller).select_related("team").annotate(first_question=Left(Subquery(first), TITLE_CHARS))
+    file = (
+        Document.objects.filter(collection=OuterRef("attachments_id")).order_by("created_at").values("name")
+    )
+    rows = _own(caller).select_related("team")
+    return rows.annotate(
+        first_question=Left(Subquery(first), TITLE_CHARS), first_file=Left(Subquery(file[:1]), TITLE_CHARS)
+    )
 
 
 def _own(caller: Caller) -> QuerySet[Conversation]:

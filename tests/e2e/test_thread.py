@@ -50,6 +50,32 @@ def test_a_file_goes_along_is_a_source_and_leaves_with_its_conversation(seat: Op
     assert left[0][0] == 0
 
 
+def test_a_file_that_is_put_away_again_leaves_no_conversation(
+    seat: Opener, live: Live, tmp_path: Path
+) -> None:
+    person = seat()
+    page = person.page
+    person.begin()
+    note = tmp_path / "abandoned lighthouse.txt"
+    note.write_text("The lighthouse is dark.")
+    page.locator("#attach-files").set_input_files(str(note))
+    expect(page.locator("#attachments .file")).to_contain_text("goes whole")
+    conversation = page.url.rstrip("/").rpartition("/")[2]
+    # While the file is there the draft is, under its name; without it there is nothing to come back to.
+    page.goto("/")
+    rail = page.locator("#conversations")
+    expect(rail.get_by_role("link", name="abandoned lighthouse.txt")).to_be_visible()
+    page.get_by_role("link", name="New conversation").click()
+    page.locator("#attach-files").set_input_files(str(note))
+    expect(page.locator("#attachments .file")).to_contain_text("goes whole")
+    second = page.url.rstrip("/").rpartition("/")[2]
+    page.get_by_role("button", name="Remove abandoned lighthouse.txt").click()
+    with page.expect_response(lambda r: r.request.method == "DELETE" and second in r.url) as answered:
+        page.get_by_role("link", name="New conversation").click()
+    assert answered.value.status == 204 and second != conversation
+    expect(rail).not_to_contain_text("Untitled conversation")
+
+
 def test_a_whole_chat_by_keyboard_alone(seat: Opener) -> None:
     person = seat()
     page = person.page

@@ -18,7 +18,7 @@ from inference_client.adapters.scripted import Answer
 from inference_client.testing.fault_server import FaultServer, Script
 
 PACE_SECONDS = 0.2
-PATIENCE_SECONDS = 240
+PATIENCE_SECONDS = 600
 """How long one story may take: a process died, the sweeper came by, a new process started, all on a busy machine."""
 _QUESTION = re.compile(rb"Story (\d+) in (\d+) words")
 _WORDS = ("sea ", "lamp ", "Grüße ", "日本 ", "keeper ", "\n\n", "🌊 ", "and ", "`x = 1` ", "naïve ")

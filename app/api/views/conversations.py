@@ -56,8 +56,9 @@ class ConversationOutput(serializers.Serializer[Any]):
         ref_name = "Conversation"
 
     def get_title(self, row: Any) -> str:
-        """The title, else the beginning of the first question."""
-        return row.title or " ".join((getattr(row, "first_question", None) or "").split())
+        """The title, else the beginning of the first question, else the name of the first file."""
+        shown = (getattr(row, name, None) for name in ("first_question", "first_file"))
+        return row.title or " ".join(next(filter(None, shown), "").split())
 
 
 class PieceOutput(serializers.Serializer[Any]):

@@ -3,7 +3,7 @@
 import json
 import zipfile
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from django.core.management import CommandError, call_command
 from app.accounts.models import User
 from app.accounts.selectors import caller_by_user
 from app.chat.importing import conversations_of
-from app.chat.models import Conversation, Turn
+from app.chat.models import Conversation, RetentionRule, Turn
+from app.chat.retention import retention_run
 from app.chat.selectors import messages_of
+from app.common.clock import now
 from app.common.models import uuid7_of
 
 BEGAN = 1_700_000_000.0
@@ -80,6 +82,46 @@ def test_an_export_becomes_a_tree_of_turns() -> None:
     assert {name: n for name, n in skipped.items() if n} == {
         "tool messages": 2, "pictures and files": 1, "empty conversations": 1,
     }  # fmt: skip
+
+
+def branches(*nodes: str) -> list[tuple[int | None, str, str]]:
+    """(parent, question, answer) of turns; a node is `key<parent:role:text`."""
+    parts = [node.replace("<", ":").split(":") for node in nodes]
+    said = {
+        key: (above or None, message("user" if role == "u" else "assistant", text, at))
+        for at, (key, above, role, text) in enumerate(parts, 1)
+    }
+    (made,) = conversations_of([{"create_time": BEGAN, "mapping": tree(**said)}], Counter())
+    return [(turn.parent, turn.question, turn.answer) for turn in made.turns]
+
+
+def test_an_answer_that_went_on_twice_is_two_branches() -> None:
+    assert branches("q<:u:Q", "a<q:a:A", "one<a:a:one", "q2<one:u:Q2", "two<a:a:two", "q3<two:u:Q3") == [
+        (None, "Q", "A\n\none"), (0, "Q2", ""), (None, "Q", "A\n\ntwo"), (2, "Q3", ""),
+    ]  # fmt: skip
+    # Asked further before it went on, in either order of the branches.
+    assert branches("q<:u:Q", "a<q:a:A", "q2<a:u:Q2", "on<a:a:on") == [
+        (None, "Q", "A"), (0, "Q2", ""), (None, "Q", "A\n\non"),
+    ]  # fmt: skip
+    assert branches("q<:u:Q", "a<q:a:A", "on<a:a:on", "q2<a:u:Q2", "q3<a:u:Q3") == [
+        (None, "Q", "A\n\non"), (None, "Q", "A"), (1, "Q2", ""), (1, "Q3", ""),
+    ]  # fmt: skip
+
+
+@pytest.mark.django_db
+def test_what_is_imported_is_kept_as_long_as_what_is_asked_today(user: User, tmp_path: Path) -> None:
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps(EXPORT))
+    rule = RetentionRule.objects.create(conversations="days", days=30)
+    call_command("chat_import", str(file), user.email, stdout=StringIO())
+    assert retention_run()["conversations"] == 0
+    assert retention_run(moment=now() + timedelta(days=29))["conversations"] == 0
+    assert retention_run(moment=now() + timedelta(days=31))["conversations"] == 1
+    rule.conversations, rule.days = "not_stored", None
+    rule.save()
+    with pytest.raises(CommandError, match="stores none"):
+        call_command("chat_import", str(file), user.email, stdout=StringIO())
+    assert not Conversation.objects.exists()
 
 
 def test_a_chain_of_thousands_of_messages_is_read() -> None:

@@ -2,22 +2,35 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.test import Client
 
 from app.accounts.models import Team, User
+from app.accounts.selectors import Caller
 from app.audit.models import AuditEntry
 from app.billing.models import LedgerEntry, UsageAttempt
 from app.billing.services import reservation_hold, reservation_settle
 from app.billing.types import Attempt, Buckets, Hold, Payer
 from app.billing.verification import ledger_verify
+from app.chat.attaching import attachments_collection
 from app.chat.models import Conversation, RetentionRule, SentPassage, Turn, TurnState
 from app.chat.retention import retention_run
+from app.chat.selectors import conversations_of
 from app.common.clock import now
 from app.common.models import uuid7
+from retrieval.models import Document
 from tests.api.admin.conftest import booked as booked  # noqa: PLC0414 - a fixture
-from tests.factories import collection_make, conversation_make, passage_make, team_make, turn_make, user_make
+from tests.factories import (
+    collection_make,
+    conversation_make,
+    document_make,
+    passage_make,
+    team_make,
+    turn_make,
+    user_make,
+)
 
 pytestmark = pytest.mark.django_db
 Aged = Callable[..., Conversation]
@@ -46,6 +59,26 @@ def test_without_a_rule_everything_stays(aged: Aged, team: Team) -> None:
     old = aged(team, hours=24 * 4000)
     assert retention_run()["conversations"] == 0
     assert left() == {old.pk}
+
+
+def test_a_file_that_nobody_asked_about_goes_after_a_week(
+    aged: Aged, team: Team, user: User, caller: Caller, originals_dir: Path
+) -> None:
+    def attached(**fields: object) -> Conversation:
+        row = conversation_make(user=user, team=team, **fields)
+        document_make(collection=attachments_collection(caller=caller, conversation=row), name="boiler.txt")
+        return row
+
+    forgotten, named, pinned = attached(), attached(title="Boiler"), attached(pinned=True)
+    asked = attached()
+    turn_make(conversation=asked)
+    by_program = conversation_make(user=user, team=team)
+    shown = {row.pk: row.first_file for row in conversations_of(caller)}
+    assert shown[forgotten.pk] == "boiler.txt" and shown[by_program.pk] is None
+    assert retention_run(moment=now() + timedelta(days=6.9))["conversations"] == 0
+    assert retention_run(moment=now() + timedelta(days=7.1))["conversations"] == 1
+    assert left() == {named.pk, pinned.pk, asked.pk, by_program.pk}
+    assert Document.objects.count() == 3
 
 
 def test_a_team_goes_by_its_own_rule_and_the_others_by_the_installations(

@@ -1,7 +1,7 @@
 // From a typed question to a finished answer: makes the conversation, follows the turn, keeps the text safe.
 import { ApiError, get, post, remove, uniqueKey } from "../../common/js/api.js";
 import { apply, newAnswer } from "./answer.js";
-import { filesOf } from "./attach.js";
+import * as attach from "./attach.js";
 import * as composer from "./composer.js";
 import * as conversations from "./conversations.js";
 import { emit, remember, state } from "./state.js";
@@ -12,6 +12,8 @@ import { TurnFollower } from "./turn.js";
 const TITLE_MS = 6000;
 let serial = 0;
 let followed = null;
+/** Conversations that this page made before there was a question. */
+const made = new Set();
 /** What was last sent without an answer, so that sending the same again cannot ask twice. */
 let unsent = null;
 
@@ -36,9 +38,29 @@ export async function ensureConversation(text = "") {
   remember("draft:new", null);
   remember(`draft:${state.conversation.id}`, text || composer.text() || null);
   window.history.pushState({}, "", `/c/${state.conversation.id}/`);
+  made.add(state.conversation.id);
   conversations.touch(state.conversation);
   emit("conversation");
   return true;
+}
+
+/** A conversation that this page made for a file, and that is left without a word or a file, is forgotten. */
+export async function forgetAbandoned() {
+  const { conversation, messages } = state;
+  if (!conversation || !made.has(conversation.id) || messages.size || attach.any() || composer.text().trim()) return;
+  made.delete(conversation.id);
+  remember(`draft:${conversation.id}`, null);
+  conversations.drop(conversation.id);
+  await forget(conversation.id);
+}
+
+async function forget(id) {
+  try {
+    await remove(`conversations/${id}/`);
+  } catch (error) {
+    // It stays in the list after a reload; nothing else hangs on it.
+    if (!(error instanceof ApiError)) throw error;
+  }
 }
 
 /** Until the server's own title is known, the beginning of the first question stands for it. */
@@ -57,12 +79,7 @@ async function forgetEmpty() {
   window.history.replaceState({}, "", "/");
   conversations.drop(id);
   emit("conversation");
-  try {
-    await remove(`conversations/${id}/`);
-  } catch (error) {
-    // It stays in the list after a reload; nothing else hangs on it.
-    if (!(error instanceof ApiError)) throw error;
-  }
+  await forget(id);
 }
 
 function setTurn(turn) {
@@ -244,7 +261,7 @@ export function again(answer) {
   const question = state.messages.get(answer.parent_id);
   if (!question) return;
   const earlier = state.messages.get(state.messages.get(question.parent_id)?.parent_id)?.attachments;
-  void send({ text: question.text, edited: question, attachments: filesOf(question, earlier).map((item) => item.document_id) });
+  void send({ text: question.text, edited: question, attachments: attach.filesOf(question, earlier).map((item) => item.document_id) });
 }
 
 export function resume() {

@@ -28,6 +28,7 @@ function headline() {
 /** Show a conversation (null: a new one), at one of its turns where it is named, without changing the address. */
 async function show(id, turn = null) {
   asking.leave();
+  void asking.forgetAbandoned();
   sources.close();
   thread.clear();
   picker.reset();
