@@ -3,7 +3,7 @@
 Without an argument it lists what has no German yet, what is in a catalogue but nowhere else, and words of a page
 that are not marked for translation; the exit code is 1 when there is any. `compile` writes django.mo from
 django.po, so that no system package is needed. Pages take theirs from locale/de, scripts from
-app/common/static/common/lang/de.json.
+app/common/static/common/lang/de.json, and what the API says in English is told by scripts as de.server.json has it.
 """
 
 import ast
@@ -11,8 +11,9 @@ import json
 import re
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from pathlib import Path
 
 from django.conf import settings
@@ -20,6 +21,7 @@ from django.utils.translation.template import templatize
 
 ROOT = Path(__file__).resolve().parents[1]
 PO = ROOT / "locale" / "de" / "LC_MESSAGES" / "django.po"
+SERVER_WORDS = ROOT / "app" / "common" / "static" / "common" / "lang" / "de.server.json"
 SCRIPT_WORDS = ROOT / "app" / "common" / "static" / "common" / "lang" / "de.json"
 SCRIPTS = [
     path
@@ -117,6 +119,31 @@ def bare_words(source: str) -> list[str]:
     return [words for words in found if re.search(r"[A-Za-z]{2}", words) and words not in _NOT_WORDS]
 
 
+def server_text() -> str:
+    """All that Python says, with a mark where values are filled in."""
+    framework = Path(str(find_spec("rest_framework.fields").origin))  # type: ignore[union-attr]
+    files = [
+        path for part in ("app", "retrieval", "inference_client") for path in (ROOT / part).rglob("*.py")
+    ]
+    said: list[str] = []
+    for path in [*files, framework]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = (p.value if isinstance(p, ast.Constant) else "\1" for p in node.values)
+                said.append("".join(str(part) for part in parts))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                said.append(node.value)
+    return "\0".join(said)
+
+
+def server_gone(sentences: Iterable[str], said: str) -> Iterator[str]:
+    """Sentences of which a piece between two values is said nowhere any more."""
+    for sentence in sentences:
+        pieces = re.split(r"\{\w+\}|, ", sentence) if sentence.endswith((".", "?", "!")) else []
+        if any(len(piece.split()) > 1 and piece.strip(" .()") not in said for piece in pieces):
+            yield sentence
+
+
 def po_read() -> dict[Key, tuple[str, ...]]:
     """The catalogue of the pages: what is marked → how it is said."""
     entries: dict[Key, tuple[str, ...]] = {}
@@ -171,6 +198,8 @@ def problems() -> Iterator[str]:
         yield f"no German in de.json: {text!r}"
     for text in sorted(set(script_words) - scripts):
         yield f"in de.json, but in no script: {text!r}"
+    for text in server_gone(json.loads(SERVER_WORDS.read_text(encoding="utf-8")), server_text()):
+        yield f"in de.server.json, but the server says it nowhere: {text!r}"
     for path in TEMPLATES:
         for words in bare_words(path.read_text(encoding="utf-8")):
             yield f"{path.relative_to(ROOT)}: not marked for translation: {words!r}"

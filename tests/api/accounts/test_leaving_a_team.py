@@ -70,8 +70,9 @@ def test_the_last_owner_stays_and_so_does_everybody_in_their_own_team(member: Us
     client.force_login(owner)
     assert "only owner" in client.get(page(team)).content.decode()
     assert client.post(page(team)).status_code == 409
-    assert client.post(page(owner.default_team)).status_code == 409
-    assert "personal team" in client.get(page(owner.default_team)).content.decode()
+    own = Team.objects.get(is_personal=True, memberships__user=owner)
+    assert client.post(page(own)).status_code == 409
+    assert "personal team" in client.get(page(own)).content.decode()
     membership_set(team=team, user=other, role=Role.OWNER)
     assert client.post(page(team)).status_code == 302
     assert list(Membership.objects.filter(team=team).values_list("user", flat=True)) == [other.id]

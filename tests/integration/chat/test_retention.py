@@ -73,7 +73,7 @@ def test_a_file_that_nobody_asked_about_goes_after_a_week(
     asked = attached()
     turn_make(conversation=asked)
     by_program = conversation_make(user=user, team=team)
-    shown = {row.pk: row.first_file for row in conversations_of(caller)}
+    shown = dict(conversations_of(caller).values_list("pk", "first_file"))
     assert shown[forgotten.pk] == "boiler.txt" and shown[by_program.pk] is None
     assert retention_run(moment=now() + timedelta(days=6.9))["conversations"] == 0
     assert retention_run(moment=now() + timedelta(days=7.1))["conversations"] == 1

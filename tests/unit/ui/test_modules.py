@@ -357,3 +357,41 @@ def test_a_formula_over_several_lines_is_never_torn_apart(run: Run) -> None:
     )
     done = "$$\na\n\nb\n$$\n\nAfter"
     assert run("common/js/markdown", "(m, t) => m.settledLength(t)", done) == len(done) - len("After")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Your role does not allow this.", "Ihre Rolle erlaubt das nicht."),
+        (
+            "“a.b (1).pdf” is still being read. Your question is kept; send it again in a moment.",
+            "„a.b (1).pdf“ wird noch gelesen. Ihre Frage ist erhalten; senden Sie sie gleich noch einmal.",
+        ),
+        (
+            (
+                "The monthly token limit of team “Speed limit of you” has 3 tokens left of 5 tokens. "
+                "The message was not sent and nothing was charged. It does not reset by itself. "
+                "An owner of the team can raise it."
+            ),
+            (
+                "Von der Grenze (Monats-Tokengrenze des Teams “Speed limit of you”) sind noch 3 tokens von 5 tokens "
+                "übrig. Die Nachricht wurde nicht gesendet, und nichts wurde berechnet. "
+                "Sie beginnt nicht von selbst neu. Erhöhen kann sie: wer das Team besitzt (owner)."
+            ),
+        ),
+        ("Your role does not allow this. Ask the cat.", "Your role does not allow this. Ask the cat."),
+        ("", ""),
+    ],
+    ids=["whole", "filled in", "sentences", "half known", "nothing"],
+)
+def test_what_the_server_says_is_told_in_german(shared_page: Page, said: str, told: str) -> None:
+    found = shared_page.evaluate(
+        """async (said) => {
+          document.documentElement.dataset.sentences = "/static/common/lang/de.server.json";
+          const { told } = await import("/static/common/js/sentences.js?german");
+          delete document.documentElement.dataset.sentences;
+          return told(said);
+        }""",
+        said,
+    )
+    assert found == told

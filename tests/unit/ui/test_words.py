@@ -31,8 +31,10 @@ def test_the_compiled_catalogue_is_read_by_gettext() -> None:
     entries = messages.po_read()
     catalogue = gettext.GNUTranslations(io.BytesIO(messages.mo_bytes(entries)))
     assert catalogue.gettext("Sources") == "Quellen"
-    (plural,) = (key for key in entries if len(key) == 2)
-    assert [catalogue.ngettext(*plural, n) for n in (1, 2)] == list(entries[plural])
+    plurals = [key for key in entries if len(key) == 2]
+    assert plurals
+    for plural in plurals:
+        assert [catalogue.ngettext(*plural, n) for n in (1, 2)] == list(entries[plural])
 
 
 def test_values_keep_their_places() -> None:
@@ -41,3 +43,12 @@ def test_values_keep_their_places() -> None:
     for english, german in pairs.items():
         places = re.compile(r"%\(\w+\)s|\{\w+\}")
         assert sorted(places.findall(english)) == sorted(places.findall(german)), english
+    for english, german in json.loads(messages.SERVER_WORDS.read_text(encoding="utf-8")).items():
+        # German says some things without a word that English needs.
+        assert set(re.findall(r"\{\w+\}", german)) <= set(re.findall(r"\{\w+\}", english)), english
+
+
+def test_a_sentence_that_the_server_no_longer_says_is_found() -> None:
+    said = "The file \1 is too large.\0It is kept."
+    asked = ["The file {name} is too large.", "It is kept.", "The file {name} is too small.", "It was kept."]
+    assert list(messages.server_gone(asked, said)) == asked[2:]

@@ -2,6 +2,7 @@
 import { copyText, h, icon, iconButton } from "../../common/js/dom.js";
 import { GrowingText } from "../../common/js/streaming.js";
 import { t, tn } from "../../common/js/i18n.js";
+import { told } from "../../common/js/sentences.js";
 import { citedNumbers, splitSources } from "./answer.js";
 import { citeButton, decorate, glimpse, tied } from "./citations.js";
 import { Feedback } from "./feedback.js";
@@ -153,7 +154,7 @@ export class AnswerView {
       const part = FAILED_PARTS[error.code] ? [h("strong", {}, FAILED_PARTS[error.code]), " "] : null;
       const id = error.request_id ? h("p", { class: "muted" }, t("Request {id}", { id: error.request_id })) : null;
       this.ending.replaceChildren(h("div", { class: "callout bad", role: "alert" }, icon("alert"),
-        h("div", { class: "grow" }, h("p", {}, part, error.message), id, retry(t("Try again"), this.actions.again))));
+        h("div", { class: "grow" }, h("p", {}, part, told(error.message)), id, retry(t("Try again"), this.actions.again))));
       return;
     }
     const [words, next] = ENDINGS[reason] ?? ENDINGS[state] ?? [];

@@ -1,4 +1,5 @@
 // One answer as data: what the events of a turn make of it. No DOM here.
+import { told } from "../../common/js/sentences.js";
 
 export function newAnswer({ id, model, parentId }) {
   return {
@@ -10,8 +11,8 @@ export function newAnswer({ id, model, parentId }) {
   };
 }
 
-function asNotice(notice) {
-  return typeof notice === "string" ? { code: "notice", message: notice } : notice;
+export function asNotice(notice) {
+  return typeof notice === "string" ? { code: "notice", message: told(notice) } : { ...notice, message: told(notice.message) };
 }
 
 const steps = {

@@ -4,6 +4,7 @@ import { h, icon, iconButton } from "../../common/js/dom.js";
 import { bytes, count } from "../../common/js/format.js";
 import { upload } from "../../common/js/upload.js";
 import { t } from "../../common/js/i18n.js";
+import { told } from "../../common/js/sentences.js";
 import { emit, on, recall, remember, state } from "./state.js";
 
 const POLL_MS = 900;
@@ -24,6 +25,11 @@ export function ids() {
 /** All that are named, also those still being read: the pre-count says of each what will become of it. */
 export function named() {
   return chips.filter((chip) => chip.id && chip.status !== "failed").map((chip) => chip.id);
+}
+
+/** Whether there is a file, or one on its way; those that came to nothing do not count. */
+export function any() {
+  return chips.some((chip) => !chip.failed);
 }
 
 /** Why the question cannot go yet, or "". */
@@ -64,7 +70,7 @@ function changed() {
 function known(chip, document) {
   Object.assign(chip, { id: document.id, name: document.name, size: document.size, status: document.status, progress: document.progress });
   chip.failed = ["failed", "cancelled"].includes(document.status);
-  chip.error = document.error?.message ?? t("It could not be read.");
+  chip.error = told(document.error?.message) ?? t("It could not be read.");
 }
 
 async function drop(chip) {

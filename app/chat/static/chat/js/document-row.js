@@ -3,6 +3,7 @@ import { post, remove } from "../../common/js/api.js";
 import { h, icon, iconButton } from "../../common/js/dom.js";
 import { ago, bytes, count, exactTime } from "../../common/js/format.js";
 import { t, tn } from "../../common/js/i18n.js";
+import { told } from "../../common/js/sentences.js";
 
 /** Words and share of the whole way for each stage; embedding is the long one. */
 const STAGES = {
@@ -30,7 +31,7 @@ function stage(item) {
 }
 
 function words(value) {
-  return typeof value === "string" ? value : value.message ?? JSON.stringify(value);
+  return told(typeof value === "string" ? value : value.message ?? JSON.stringify(value));
 }
 
 function facts(item) {

@@ -3,6 +3,7 @@ import { ApiError, get } from "../../common/js/api.js";
 import { h, icon, pageData, skeleton } from "../../common/js/dom.js";
 import { bytes, count } from "../../common/js/format.js";
 import { t, tn } from "../../common/js/i18n.js";
+import { told } from "../../common/js/sentences.js";
 import { markPicture, pagePicture } from "./page-picture.js";
 
 const reader = document.getElementById("reader");
@@ -73,11 +74,11 @@ function head(item) {
 }
 
 function notes(item, look) {
-  const list = (item.warnings ?? []).map((warning) => (typeof warning === "string" ? warning : warning.message));
+  const list = (item.warnings ?? []).map((warning) => told(typeof warning === "string" ? warning : warning.message));
   if (look.version && item.serving_version && look.version !== item.serving_version) {
     list.push(t("The passage was taken from version {then}; this is version {now}, so the marked place may have moved.", { then: look.version, now: item.serving_version }));
   }
-  if (item.error) list.push(item.error.message);
+  if (item.error) list.push(told(item.error.message));
   return list.map((words) => h("p", { class: "callout warn" }, words));
 }
 

@@ -3,6 +3,7 @@ import { get, page } from "../../common/js/api.js";
 import { h, icon, iconButton, skeleton } from "../../common/js/dom.js";
 import { ago, exactTime } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
+import { asNotice } from "./answer.js";
 import { AnswerView } from "./answer-view.js";
 import { fileLinks, filesOf } from "./attach.js";
 import { emptyState } from "./empty.js";
@@ -91,7 +92,7 @@ function keep(items) {
 function normal(item) {
   // Null lists and notices given as plain words are made alike once, here.
   const lists = Object.fromEntries(["sources", "quotes", "notices", "attachments"].map((name) => [name, item[name] ?? []]));
-  const notices = lists.notices.map((notice) => (typeof notice === "string" ? { code: "notice", message: notice } : notice));
+  const notices = lists.notices.map(asNotice);
   const price = item.price ?? item.usage?.price ?? null;
   return { ...item, ...lists, notices, price, epoch: 0, text: item.text ?? "", reasoning: item.reasoning ?? "" };
 }

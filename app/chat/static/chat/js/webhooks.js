@@ -3,6 +3,7 @@ import { get, patch, post, remove } from "../../common/js/api.js";
 import { h, icon, skeleton } from "../../common/js/dom.js";
 import { ago, exactTime } from "../../common/js/format.js";
 import { t, tn } from "../../common/js/i18n.js";
+import { told } from "../../common/js/sentences.js";
 import { copyButton } from "./share-panel.js";
 
 const EVENTS = {
@@ -74,7 +75,7 @@ function openForm() {
   const managed = me.teams.filter((team) => ["admin", "owner"].includes(team.role));
   const form = h("form", { class: "key-form", "aria-label": t("New webhook"), onsubmit: (event) => { event.preventDefault(); void send(form); } },
     h("div", { class: "field" }, h("label", { for: "webhook-name" }, t("Name")), h("input", { class: "input", id: "webhook-name", maxlength: "100", required: true, autocomplete: "off" })),
-    h("div", { class: "field" }, h("label", { for: "webhook-url" }, t("Address")), h("input", { class: "input", id: "webhook-url", type: "url", maxlength: "500", required: true, placeholder: "https://app.example.com/tessera", autocomplete: "off" })),
+    h("div", { class: "field" }, h("label", { for: "webhook-url" }, t("Address")), h("input", { class: "input", id: "webhook-url", type: "url", maxlength: "500", required: true, placeholder: "https://…", autocomplete: "off" })),
     h("div", { class: "field" }, h("label", { for: "webhook-owner" }, t("It hears of")), h("select", { class: "input", id: "webhook-owner" },
       h("option", { value: "" }, t("What I add and ask")), managed.map((team) => h("option", { value: team.id }, t("{team}: its documents and what its own keys ask", { team: team.name }))))),
     h("fieldset", {}, h("legend", {}, t("It hears when")), Object.entries(EVENTS).map(([name, words]) =>
@@ -148,7 +149,7 @@ function row(hook) {
   const node = h("li", { class: hook.active ? "key" : "key expired", data: { id: hook.id } },
     h("div", { class: "grow" }, h("h3", { class: "small" }, hook.name, " ", h("code", {}, hook.url), hook.active ? null : [" ", h("span", { class: "badge" }, t("stopped"))]),
       h("p", { class: "muted small" }, facts(hook)), h("p", { class: "muted small" }, standing(hook)),
-      hook.problem ? h("p", { class: "warn small" }, t("Not taken: {why}", { why: hook.problem.message })) : null),
+      hook.problem ? h("p", { class: "warn small" }, t("Not taken: {why}", { why: told(hook.problem.message) })) : null),
     hook.active ? h("button", { type: "button", class: "button compact", "aria-label": t("Send a test to {name}", { name: hook.name }), onclick: () => void test(hook) }, t("Send a test")) : null,
     h("button", { type: "button", class: "button compact", "aria-label": hook.active ? t("Stop {name}", { name: hook.name }) : t("Start {name}", { name: hook.name }), onclick: () => void turn(hook) }, hook.active ? t("Stop") : t("Start again")),
     h("button", { type: "button", class: "button compact danger", "aria-label": t("Remove {name}", { name: hook.name }), onclick: () => ask(hook, node) }, t("Remove")));

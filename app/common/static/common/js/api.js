@@ -1,15 +1,23 @@
 // The door to /api/v1/: session cookie, CSRF, idempotency and one shape of error.
 import { suspect } from "./connection.js";
 import { t } from "./i18n.js";
+import { told } from "./sentences.js";
 
 export const BASE = "/api/v1/";
+
+/** Problems by field are read by people as well; the rest of a detail is data. */
+function inOwnWords(detail) {
+  if (!detail.fields) return detail;
+  const fields = Object.entries(detail.fields).map(([name, words]) => [name, Array.isArray(words) ? words.map(told) : told(words)]);
+  return { ...detail, fields: Object.fromEntries(fields) };
+}
 
 /** What the API refused, or what kept it from answering. `code` is from the API's list, or `offline`. */
 export class ApiError extends Error {
   constructor({ code, message, detail, retryable, request_id: requestId, status, retryAfter }) {
-    super(message);
+    super(told(message));
     this.code = code;
-    this.detail = detail ?? {};
+    this.detail = inOwnWords(detail ?? {});
     this.retryable = Boolean(retryable);
     this.requestId = requestId ?? null;
     this.status = status ?? 0;

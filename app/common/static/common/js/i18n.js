@@ -2,7 +2,8 @@
 const source = document.documentElement.dataset.words;
 const words = source ? await load(source) : {};
 
-async function load(address) {
+/** A table of words; empty where it does not come. */
+export async function load(address) {
   try {
     return await (await fetch(address)).json();
   } catch {

@@ -1,0 +1,54 @@
+// What the server says, in the reader's language. The API speaks English to every program; a page knows its sentences.
+import { load } from "./i18n.js";
+
+const source = document.documentElement.dataset.sentences;
+/** A value ends before the next sentence begins, but a file may be called anything. */
+const VALUES = { name: "(.+?)", error: "(.+?)", span: "([a-z ]+?)" };
+const VALUE = "((?:(?![.?!] [\\p{Lu}“]).)+?)";
+/** Values that are words of ours. */
+const WORDED = new Set(["which", "phrase", "span", "who"]);
+/** Where one sentence ends and the next begins. */
+const END = /(?<=[.?!]) (?=[\p{Lu}“])/u;
+
+const table = source ? Object.entries(await load(source)).map(compiled).sort((a, b) => b.weight - a.weight) : [];
+
+function compiled([english, german]) {
+  const parts = english.split(/\{(\w+)\}/);
+  const pattern = parts.map((part, i) => (i % 2 ? VALUES[part] ?? VALUE : part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))).join("");
+  const names = parts.filter((_, i) => i % 2);
+  const weight = english.replace(/\{\w+\}/g, "").length;
+  return { pattern: new RegExp(`^${pattern}$`, "su"), names, german, weight, ends: /[.?!]$/.test(english) };
+}
+
+/** The German of exactly this text, a sentence or a part of one, or null. */
+function whole(text, ends = true) {
+  for (const one of table) {
+    const { names, german } = one;
+    const found = one.ends === ends && one.pattern.exec(text);
+    if (!found) continue;
+    const values = Object.fromEntries(names.map((name, i) => [name, filled(name, found[i + 1])]));
+    return german.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  }
+  return null;
+}
+
+/** Names of files, teams and hosts stay as they are, whatever words they are made of. */
+function filled(name, text) {
+  if (name === "error") return whole(text) ?? text;
+  return WORDED.has(name) ? whole(text, false) ?? text : text;
+}
+
+/** A message of the server as this reader is told it; where a sentence of it is not known, all of it stays English. */
+export function told(text) {
+  if (!table.length || typeof text !== "string") return text;
+  const parts = text.split(END);
+  const said = [];
+  while (parts.length) {
+    // What belongs together is one entry: the longest run that is known.
+    let n = parts.length;
+    while (n && whole(parts.slice(0, n).join(" ")) === null) n -= 1;
+    if (!n) return text;
+    said.push(whole(parts.splice(0, n).join(" ")));
+  }
+  return said.join(" ");
+}
