@@ -28,7 +28,7 @@ function say(error) {
   problem.replaceChildren(...(error ? [h("div", { class: "callout bad" }, icon("alert"), h("p", { class: "grow" }, error.message))] : []));
 }
 
-function told(words) {
+function announce(words) {
   document.getElementById("said").textContent = words;
 }
 
@@ -97,7 +97,7 @@ async function act(work, words) {
   say(null);
   try {
     await work();
-    told(words);
+    announce(words);
   } catch (error) {
     say(error);
   }
