@@ -43,7 +43,18 @@ TEMPLATES = [
 SOURCES = [
     ROOT / "app" / "dashboard" / "my_usage.py",
     ROOT / "app" / "chat" / "leaving_page.py",
-    *(ROOT / "app" / "accounts" / name for name in ("adapter.py", "forms.py", "team_pages.py", "views.py")),
+    *(
+        ROOT / "app" / "accounts" / name
+        for name in (
+            "adapter.py",
+            "devices.py",
+            "forms.py",
+            "inviting.py",
+            "members.py",
+            "team_pages.py",
+            "views.py",
+        )
+    ),
 ]
 
 _CALL = re.compile(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from allauth.usersessions.models import UserSession
+from django.utils.translation import gettext as _
 
 from app.accounts.models import User
 from app.common.errors import NotFound
@@ -70,7 +71,7 @@ def device_end(*, user: User, device_id: int) -> None:
     """End a session: it opens nothing from the next request on. Errors: NotFound."""
     row = UserSession.objects.filter(user=user, pk=device_id).first()
     if row is None:
-        raise NotFound("There is no such device, or it is signed out already.")
+        raise NotFound(_("There is no such device, or it is signed out already."))
     row.end()
 
 

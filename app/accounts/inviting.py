@@ -13,7 +13,10 @@ from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
 from django.core.validators import validate_email
 from django.db import transaction
+from django.db.models import Q
 from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
 
 from app.accounts.links import absolute
 from app.accounts.members import role_allow
@@ -71,16 +74,16 @@ def invitations_import(*, caller: Caller, team: Team, text: str) -> list[Invitat
             _check(caller, wish)
             wishes.append(wish)
         except AppError as exc:
-            wrong.append(f"Row {number}: {exc.message}")
+            wrong.append(_("Row %(number)s: %(why)s") % {"number": number, "why": exc.message})
     twice = {
         wish.email
         for wish in wishes
         if sum(w.email == wish.email and w.team == wish.team for w in wishes) > 1
     }
-    wrong += [f"{email} is there twice for one team." for email in sorted(twice)]
+    wrong += [_("%(email)s is there twice for one team.") % {"email": email} for email in sorted(twice)]
     if wrong:
         raise InvalidInput(
-            "Nobody was invited. Correct these rows and send the file again.", detail={"rows": wrong}
+            _("Nobody was invited. Correct these rows and send the file again."), detail={"rows": wrong}
         )
     return [invitation_create(caller=caller, wish=wish) for wish in wishes]
 
@@ -107,15 +110,17 @@ def invitation_open(token: str, *, lock: bool = False) -> Invitation:
     try:
         identity = UUID(signing.Signer(salt=_SALT).unsign(token))
     except (signing.BadSignature, ValueError) as exc:
-        raise NotFound("This link is not whole. Copy it again from the mail, to its very end.") from exc
+        raise NotFound(_("This link is not whole. Copy it again from the mail, to its very end.")) from exc
     rows = Invitation.objects.select_related("team", "invited_by")
     found = (rows.select_for_update(of=("self",)) if lock else rows).filter(id=identity).first()
     if found is None:
-        raise NotFound("This invitation was withdrawn.")
+        raise NotFound(_("This invitation was withdrawn."))
     if found.accepted_at:
-        raise Conflict("This invitation was used already. Sign in to open the team.")
+        raise Conflict(_("This invitation was used already. Sign in to open the team."))
     if found.expires_at <= now():
-        raise Conflict(f"This invitation ended on {found.expires_at:%d %B %Y}.")
+        raise Conflict(
+            _("This invitation ended on %(date)s.") % {"date": date_format(found.expires_at, "j F Y")}
+        )
     return found
 
 
@@ -124,7 +129,10 @@ def invitation_accept(*, token: str, user: User) -> Invitation:
     """Join the team. Errors: as opening it, and Conflict for an account with another address."""
     found = invitation_open(token, lock=True)
     if not is_for(found, user):
-        raise Conflict(f"This invitation is for {found.email}, and you are signed in as {user.email}.")
+        raise Conflict(
+            _("This invitation is for %(theirs)s, and you are signed in as %(yours)s.")
+            % {"theirs": found.email, "yours": user.email}
+        )
     present = Membership.objects.filter(team=found.team, user=user).first()
     if present is None:
         membership_set(team=found.team, user=user, role=found.role)
@@ -138,7 +146,7 @@ def invitation_sign_up(*, token: str, name: str, password: str) -> User:
     """A new account for whoever is invited, who then joins. Errors: as above, and Conflict where there is one."""
     found = invitation_open(token, lock=True)
     if account_exists(found.email):
-        raise Conflict("There is an account with this address already. Sign in with it.")
+        raise Conflict(_("There is an account with this address already. Sign in with it."))
     user = user_create(email=found.email, password=password, name=name)
     invitation_accept(token=token, user=user)
     user.default_team = found.team
@@ -150,7 +158,7 @@ def invitation_end(*, caller: Caller, team: Team, invitation_id: UUID) -> None:
     """Withdraw an invitation that nobody took up. Errors: NotFound, NotAllowed."""
     found = Invitation.objects.filter(team=team, id=invitation_id, accepted_at=None).first()
     if found is None:
-        raise NotFound("There is no such invitation any more.")
+        raise NotFound(_("There is no such invitation any more."))
     role_allow(caller, team, found.role)
     found.delete()
 
@@ -176,15 +184,19 @@ def _check(caller: Caller, wish: Wish) -> None:
     try:
         validate_email(wish.email)
     except ValidationError as exc:
-        raise InvalidInput(f"“{wish.email}” is no e-mail address.") from exc
+        raise InvalidInput(_("“%(email)s” is no e-mail address.") % {"email": wish.email}) from exc
     if wish.role not in Role.values:
-        raise InvalidInput(f"“{wish.role}” is no role; there are {', '.join(Role.values)}.")
+        raise InvalidInput(
+            _("“%(role)s” is no role; there are %(roles)s.")
+            % {"role": wish.role, "roles": ", ".join(Role.values)}
+        )
     if len(wish.name) > 200:
-        raise InvalidInput("This name is longer than 200 letters.")
+        raise InvalidInput(_("This name is longer than 200 letters."))
     role_allow(caller, wish.team, wish.role)
     if Membership.objects.filter(team=wish.team, user__email=wish.email).exists():
         raise Conflict(
-            f"{wish.email} is in {wish.team.name} already. Their role is changed in the list of members."
+            _("%(email)s is in %(team)s already. Their role is changed in the list of members.")
+            % {"email": wish.email, "team": wish.team.name}
         )
 
 
@@ -203,11 +215,13 @@ def _rows(text: str) -> list[tuple[int, dict[str, str]]]:
             names = [cell.lower() for cell in cells]
             _check_heading(names)
         elif len(found) == MOST_ROWS:
-            raise InvalidInput(f"The file has more than {MOST_ROWS} rows. Send it in parts.")
+            raise InvalidInput(
+                _("The file has more than %(most)s rows. Send it in parts.") % {"most": MOST_ROWS}
+            )
         else:
             found.append((reader.line_num, dict(zip(names, cells, strict=False))))
     if not found:
-        raise InvalidInput("The file has no rows under its heading.")
+        raise InvalidInput(_("The file has no rows under its heading."))
     return found
 
 
@@ -215,8 +229,8 @@ def _check_heading(names: list[str]) -> None:
     strange = [name for name in names if name not in _COLUMNS]
     if "email" not in names or strange or len(set(names)) < len(names):
         raise InvalidInput(
-            "The first row has to name the columns: email, and if you like name, team and role."
-            + (f" It has: {', '.join(strange)}." if strange else "")
+            _("The first row has to name the columns: email, and if you like name, team and role.")
+            + (" " + _("It has: %(names)s.") % {"names": ", ".join(strange)} if strange else "")
         )
 
 
@@ -234,6 +248,16 @@ def _team_named(caller: Caller, name: str) -> Team:
         return found[0]
     if found:
         raise InvalidInput(
-            f"You look after {len(found)} teams named “{name}”; write its short name, as in {found[0].slug}."
+            _("You look after %(count)s teams named “%(name)s”; write its short name, as in %(slug)s.")
+            % {"count": len(found), "name": name, "slug": found[0].slug}
         )
-    raise InvalidInput(f"You look after no team named “{name}”.")
+    raise InvalidInput(_("You look after no team named “%(name)s”.") % {"name": name})
+
+
+def invitations_forget(user: User) -> int:
+    """Remove what invited this person, used or not: it holds their address and name. Returns how many."""
+    addresses = [user.email, *EmailAddress.objects.filter(user=user).values_list("email", flat=True)]
+    theirs = Q()
+    for address in addresses:
+        theirs |= Q(email__iexact=address)
+    return Invitation.objects.filter(theirs).delete()[0]

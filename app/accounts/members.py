@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from app.accounts.models import Membership, Role, Team
 from app.accounts.roles import roles_given_by
@@ -15,7 +16,10 @@ def role_allow(caller: Caller, team: Team, role: str) -> None:
     """Errors: NotFound for a stranger, NotAllowed where the caller may not give or take this role."""
     caller.require_manager(team.id)
     if role not in roles_given_by(caller.role_in(team.id)):
-        raise NotAllowed(f"Only an owner of {team.name} can give or take the role “{role}”.")
+        raise NotAllowed(
+            _("Only an owner of %(team)s can give or take the role “%(role)s”.")
+            % {"team": team.name, "role": role}
+        )
 
 
 @transaction.atomic
@@ -49,7 +53,7 @@ def member_leave(*, caller: Caller, team: Team) -> None:
         raise NotAllowed("A key of a team is no person, so it leaves no team. Revoke it instead.")
     row = _row_of(_rows_locked(team), caller.user_id)
     if team.is_personal:
-        raise Conflict("Your personal team is yours alone and goes with your account.")
+        raise Conflict(_("Your personal team is yours alone and goes with your account."))
     _keep_an_owner(row)
     for key in personal_keys_in(team.id, caller.user_id):
         key_revoke(key=key)
@@ -76,9 +80,9 @@ def _row_of(rows: list[Membership], user_id: UUID) -> Membership:
     for row in rows:
         if row.user_id == user_id:
             return row
-    raise NotFound("This person is not in the team.")
+    raise NotFound(_("This person is not in the team."))
 
 
 def _keep_an_owner(row: Membership) -> None:
     if is_last_owner(row):
-        raise Conflict("This is the team's only owner. Make somebody else an owner first.")
+        raise Conflict(_("This is the team's only owner. Make somebody else an owner first."))
