@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from app.accounts.inviting import invitations_forget
 from app.accounts.models import ApiKey, Team, User
 from app.api.models import IdempotencyKey
 from app.audit.services import Verb, audit
@@ -42,6 +43,7 @@ _COUNTED = {
     "chat.SentPassage": "passages",
     "accounts.ApiKey": "keys",
     "accounts.Membership": "memberships",
+    "api.JobWebhook": "webhooks",
 }
 """Rows by the name they have in a receipt; any other table goes by its own."""
 
@@ -82,6 +84,7 @@ def _erased(user: User, done_by: str, *, receipts: list[dict[str, int]], streams
     counts["sessions"] = _sessions_end(user)
     counts["idempotency_keys"] = IdempotencyKey.objects.filter(owner__in=_owners(user)).delete()[0]
     counts["notes"] = words_forget(user.account_id)
+    counts["invitations"] = invitations_forget(user)
     counts["grants"] = Grant.objects.filter(principal=principal(user)).delete()[0]
     counts["log_names"] = _names_forget(user)
     for rows in (
