@@ -97,15 +97,19 @@ def test_the_pages_for_who_runs_it_name_what_is_away(broker_away, client, page):
 def test_a_page_names_the_database_too(database_away):
     client = APIClient(raise_request_exception=False)
     client.cookies["sessionid"] = "a" * 32
-    answer = client.get("/dashboard/")
+    answer = client.get("/dashboard/", HTTP_ACCEPT="text/html,*/*")
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert "<h1>The database does not answer</h1>" in answer.content.decode()
+    # Its scripts ask with the session too, and who that is cannot be read.
+    for path in ("/readyz", "/api/v1/me/", "/dashboard/"):
+        answer = client.get(path, HTTP_ACCEPT="application/json")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "database_unavailable")
 
 
 @pytest.mark.django_db
 def test_a_page_that_fails_otherwise_names_the_id_that_the_log_has_it_under(monkeypatch):
     monkeypatch.setattr(system, "_check_database", lambda: 1 / 0)
-    answer = APIClient(raise_request_exception=False).get("/readyz")
+    answer = APIClient(raise_request_exception=False).get("/readyz", HTTP_ACCEPT="text/html")
     assert answer.status_code == 500
     assert "The web server failed on this page" in answer.content.decode()
     assert answer["X-Request-Id"] in answer.content.decode()
