@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+import psycopg
 from django.contrib.staticfiles.finders import get_finders
+from django.db.migrations.loader import MigrationLoader
 
 from app.embedded.children import Program
 from app.embedded.errors import PartFailed
@@ -109,9 +111,23 @@ def static_gather(supervisor: Supervisor) -> Callable[[], None]:
 
 
 def migrate(supervisor: Supervisor, settings: Mapping[str, str]) -> None:
-    """Bring the schema up to date, as the role that owns it."""
+    """Bring the schema up to date, as the role that owns it. Nothing is started for a schema that is."""
     owner = settings.get("DATABASE_OWNER_URL") or settings["DATABASE_URL"]
+    if schema_is_current(owner):
+        return
     supervisor.run("migrate", manage("migrate", "--no-input"), environment={"DATABASE_URL": owner})
+
+
+def schema_is_current(url: str) -> bool:
+    """Whether the database at that address has every migration of this program."""
+    known = set(MigrationLoader(None).disk_migrations)
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
+            done = connection.execute("SELECT app, name FROM django_migrations").fetchall()
+    except psycopg.Error:
+        # A new database has no such table; what else is wrong with this one `migrate` says best.
+        return False
+    return known <= set(done)
 
 
 def static_stamp() -> str:

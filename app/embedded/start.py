@@ -115,7 +115,7 @@ def _product(supervisor: Supervisor, options: Options, plan: Plan, settings: Map
             f"administrator: {secrets.admin_email}, password (shown once): {secrets.admin_password}"
         )
     services_wait(supervisor, plan)
-    handbook_ready = handbook_wait(supervisor)
+    handbook_ready = handbook_wait(supervisor) if made.get("handbook_waits") else lambda: ""
     product_wait(supervisor, product)
     handbook_ready()
     return secrets

@@ -31,7 +31,8 @@ class Command(ToldCommand):
             self._wait(options["wait"])
             return
         made = prepare(accept_empty=options["accept_empty"])
-        for document in handbook_waiting():
+        waiting = handbook_waiting()
+        for document in waiting:
             document_ingest.apply_async((str(document.id),), queue=lane(document.size))
         for note in made.notes:
             self.stderr.write(note)
@@ -43,6 +44,7 @@ class Command(ToldCommand):
                         "admin_password": made.admin_password,
                         "api_key": made.api_key,
                         "notes": "\n".join(made.notes),
+                        "handbook_waits": len(waiting),
                     }
                 )
             )
