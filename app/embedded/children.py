@@ -51,7 +51,7 @@ def started_ticks(pid: int) -> int | None:
 
 
 def stat_fields(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat after the name: [0] state, [1] parent, [3] session, [19] start."""
+    """The fields of /proc/PID/stat after the name: [0] state, [1] parent, [3] session, [17] threads, [19] start."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

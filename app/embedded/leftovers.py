@@ -88,7 +88,10 @@ def gone(pids: Iterable[int], seconds: float) -> bool:
 
 def _alive(pid: int, ticks: int) -> bool:
     fields = stat_fields(pid)
-    return fields is not None and fields[0] != "Z" and int(fields[19]) == ticks
+    if fields is None or int(fields[19]) != ticks:
+        return False
+    # The first thread of a killed process may be over while another still holds its files, and so its port.
+    return fields[0] != "Z" or int(fields[17]) > 1
 
 
 def leftovers_stop(layout: Layout, say: Callable[[str], None]) -> None:

@@ -4,6 +4,7 @@ import gzip
 import os
 import signal
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from app.embedded.children import Program, log_open, log_trim, started_ticks
+from app.embedded.children import Program, log_open, log_trim, started_ticks, stat_fields
 from app.embedded.errors import Interrupted, PartFailed
-from app.embedded.leftovers import leftovers_find, leftovers_stop
+from app.embedded.leftovers import gone, leftovers_find, leftovers_stop
 from app.embedded.paths import layout_open
 from app.embedded.supervisor import Supervisor, log_explain
 
@@ -236,3 +237,24 @@ def test_a_log_that_cannot_be_put_aside_ends_nobody(supervisor: Supervisor, said
     assert "The log of part could not be put aside: Is a directory" in said[0]
     assert not list(log.parent.glob("part.log.*"))
     assert "part" in supervisor.pids()
+
+
+LEADER_ENDS = """
+import ctypes, platform, sys, threading
+threading.Thread(target=sys.stdin.read).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+
+
+def test_a_process_whose_first_thread_is_over_is_not_gone() -> None:
+    """It holds its port for as long as another thread lives."""
+    child = subprocess.Popen([sys.executable, "-c", LEADER_ENDS], stdin=subprocess.PIPE)
+    try:
+        while (fields := stat_fields(child.pid)) is not None and fields[0] != "Z":
+            pass
+        assert not gone([child.pid], 0)
+        child.kill()
+        assert gone([child.pid], 60)
+    finally:
+        child.kill()
+        child.communicate()
