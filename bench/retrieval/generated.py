@@ -92,7 +92,7 @@ def _built(connection: psycopg.Connection, address: str, chunks: int, say: Calla
     with ThreadPoolExecutor(os.cpu_count()) as loaders:
         for done, _ in enumerate(loaders.map(lambda part: _load(address, space, part), parts), 1):
             if done % 10 == 0 or done == len(parts):
-                say(f"{done * _BATCH} chunks after {time.perf_counter() - began:.0f} s")
+                say(f"{min(done * _BATCH, chunks)} chunks after {time.perf_counter() - began:.0f} s")
     for name, statement in (
         ("word counts", _AFTER),
         ("vector index", f"SELECT retrieval_space_index('{space}', {DIMENSION})"),
