@@ -129,3 +129,12 @@ def test_contrast(theme: str, pairs: list[tuple[str, str]], least: float) -> Non
         pair: round(ratio, 2) for pair in pairs if (ratio := _contrast(*(colours[p] for p in pair))) < least
     }
     assert weak == {}
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=name)
+def test_no_comment_above_the_imports_reads_like_one(path: Path) -> None:
+    """What puts hashes into file names takes the word in a comment for the statement, and puts in two."""
+    lines = path.read_text().splitlines()
+    last = max((n for n, line in enumerate(lines) if line.startswith("import ")), default=0)
+    comments = [line for line in lines[:last] if line.lstrip().startswith(("//", "/*", "*"))]
+    assert [line for line in comments if re.search(r"\b(?:import|export)\b", line)] == []

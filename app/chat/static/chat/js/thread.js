@@ -13,6 +13,9 @@ import { branch, newestLeaf, versions } from "./tree.js";
 const scroller = document.getElementById("thread-scroll");
 const thread = document.getElementById("thread");
 const pill = document.getElementById("new-text");
+/** Pixels above a turn that was looked for, and frames until its place is final. */
+const ABOVE = 16;
+const SETTLING = 12;
 let views = new Map();
 let actions = {};
 let following = true;
@@ -145,10 +148,14 @@ function showTurn(found) {
   viewOf(answer?.id)?.node.classList.add("found-turn");
   first.tabIndex = -1;
   first.focus({ preventScroll: true });
-  first.scrollIntoView({ block: "start" });
-  // Answers above are as high as was guessed until they come near the screen.
-  window.requestAnimationFrame(() => first.scrollIntoView({ block: "start" }));
+  bringUp(first, SETTLING);
   return true;
+}
+
+/** Answers above are as high as was guessed until they come near the screen, so look again for some frames. */
+function bringUp(node, frames) {
+  scroller.scrollTop += node.getBoundingClientRect().top - scroller.getBoundingClientRect().top - ABOVE;
+  if (frames) window.requestAnimationFrame(() => bringUp(node, frames - 1));
 }
 
 /** Open a conversation: its head and newest messages, at the end or at one of its turns. Throws ApiError. */

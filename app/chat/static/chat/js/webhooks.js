@@ -1,4 +1,4 @@
-// Webhooks: addresses that hear when a document, an answer or an export has ended.
+// Webhooks: addresses that hear when something of theirs has ended.
 import { get, patch, post, remove } from "../../common/js/api.js";
 import { h, icon, skeleton } from "../../common/js/dom.js";
 import { ago, exactTime } from "../../common/js/format.js";
