@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db import connection
 
 from app.billing.types import (
     OUTPUT_FLOOR,
@@ -22,6 +21,7 @@ from app.billing.types import (
     Settled,
     Settlement,
 )
+from app.common.db import prepared
 
 Json = dict[str, Any]
 
@@ -35,7 +35,7 @@ def call(function: str, payload: Mapping[str, Any]) -> Json:
 
 def call_maybe(function: str, payload: Mapping[str, Any]) -> Json | None:
     """The same for a function that may answer null."""
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(f"SELECT {function}(%s::jsonb)::text", [written(payload)])
         answer = cursor.fetchone()[0]
     return None if answer is None else json.loads(answer, parse_float=Decimal)
@@ -43,7 +43,7 @@ def call_maybe(function: str, payload: Mapping[str, Any]) -> Json | None:
 
 def call_each(function: str, payloads: Sequence[Mapping[str, Any]]) -> list[Json]:
     """Run one SQL function over several payloads, in order, as one statement."""
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(
             f"SELECT {function}(value)::text FROM jsonb_array_elements(%s::jsonb)",  # noqa: S608 - names are ours
             [written(payloads)],

@@ -12,7 +12,6 @@ from django.db import (
     IntegrityError,
     InterfaceError,
     OperationalError,
-    connection,
     transaction,
 )
 
@@ -29,6 +28,7 @@ from app.chat.titling import title_cut
 from app.chat.types import Ask, ClosedTurn
 from app.common.aio import patiently
 from app.common.clock import now
+from app.common.db import prepared
 from app.common.errors import NotFound, PartFailed
 from app.gate.services import reservation_open
 from app.gate.types import CallPlan
@@ -105,7 +105,7 @@ def _turn_insert(ask: Ask, estimate: Estimate, plan: CallPlan) -> None:
         "route": json.dumps(ask.route.as_json()) if ask.route else None,
         "title": title_cut(ask.question),
     }
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(_OPEN, values)
 
 
@@ -161,7 +161,7 @@ def _turn_update(row: ClosedTurn) -> int:
         "model": row.model,
         "ended_at": now(),
     }
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(_CLOSE, values)
         count: int = cursor.rowcount
     return count

@@ -5,21 +5,27 @@ A bounded executor keeps a fixed number of connections however many streams are 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache, partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import InterfaceError, OperationalError, connection, reset_queries
+from django.db.backends.postgresql.base import ServerBindingCursor
+from django.db.backends.utils import CursorWrapper
 
 from app.common.errors import PartFailed
 from app.common.meters import database_call
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_BOUND_BY_SERVER: Any = ServerBindingCursor
+"""Its stubs know no argument."""
 
 
 @cache
@@ -101,3 +107,18 @@ def in_loop() -> bool:
 def read_aside(fn: Callable[[], object]) -> None:
     """Begin a read in a database thread; what it raises is nobody's to hear: who needs it reads again."""
     _executor().submit(_attempt, fn)
+
+
+@contextmanager
+def prepared() -> Iterator[CursorWrapper]:
+    """A cursor for statements that every turn repeats: the database parses and plans them once a connection.
+
+    Parameters travel beside the statement instead of in it, so it must say their types: `%s::jsonb`.
+    """
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    wrap = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
+    with connection.wrap_database_errors:
+        bare = _BOUND_BY_SERVER(connection.connection)
+    with wrap(bare) as cursor:
+        yield cursor

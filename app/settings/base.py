@@ -108,7 +108,6 @@ DATABASES = {
         "ATOMIC_REQUESTS": False,
     }
 }
-DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", 3)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASE_THREADS = env.number("DATABASE_THREADS", 8)
 

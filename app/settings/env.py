@@ -127,5 +127,6 @@ def database(url: str) -> dict[str, Any]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": parts.hostname or "",
         "PORT": str(parts.port or ""),
-        "OPTIONS": dict(parse_qsl(parts.query)),
+        # For `app.common.db.prepared`. A pooler between must know prepared statements, as PgBouncer does since 1.21.
+        "OPTIONS": {"connect_timeout": 3, "prepare_threshold": 3, **dict(parse_qsl(parts.query))},
     }
