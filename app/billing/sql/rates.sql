@@ -77,33 +77,29 @@ CREATE OR REPLACE FUNCTION billing_dearest(
 ) LANGUAGE plpgsql STABLE AS $$
 DECLARE
   v record;
-  t record;
 BEGIN
   pins := '{}';
   fixed := '{}';
   rate := '{}';
-  FOR v IN SELECT * FROM billing_versions(p_price_keys, p_mode, p_team, p_at) LOOP
+  FOR v IN
+    SELECT k.price_key, k.price_id, k.cost_id, k.rate_id, x."from", x."in" AS in_rate, x."out" AS out_rate, x.upto, x.fee
+    FROM billing_versions(p_price_keys, p_mode, p_team, p_at) k
+    LEFT JOIN LATERAL jsonb_to_recordset(
+      CASE WHEN k.factor IS NULL THEN k.dearest ELSE billing_tiers(k.price_id, k.factor) END
+    ) AS x("from" bigint, upto bigint, "in" numeric, "out" numeric, fee numeric) ON x."from" <= p_input
+  LOOP
     pins := pins || jsonb_build_object(v.price_key,
       jsonb_strip_nulls(jsonb_build_object('price', v.price_id, 'cost', v.cost_id, 'rate', v.rate_id)));
     IF v.price_id IS NULL THEN
       missing_key := v.price_key;
-      CONTINUE;
     END IF;
-    IF v.factor IS NOT NULL THEN
-      v.dearest := billing_tiers(v.price_id, v.factor);
+    CONTINUE WHEN v."from" IS NULL;
+    IF (v.in_rate IS NULL AND p_input > 0) OR (v.out_rate IS NULL AND p_output > 0) THEN
+      missing_key := v.price_key;
+      missing_component := CASE WHEN v.in_rate IS NULL AND p_input > 0 THEN 'input' ELSE 'output' END;
     END IF;
-    FOR t IN
-      SELECT x."in" AS in_rate, x."out" AS out_rate, x.upto, x.fee
-      FROM jsonb_to_recordset(v.dearest) AS x("from" bigint, upto bigint, "in" numeric, "out" numeric, fee numeric)
-      WHERE x."from" <= p_input
-    LOOP
-      IF (t.in_rate IS NULL AND p_input > 0) OR (t.out_rate IS NULL AND p_output > 0) THEN
-        missing_key := v.price_key;
-        missing_component := CASE WHEN t.in_rate IS NULL AND p_input > 0 THEN 'input' ELSE 'output' END;
-      END IF;
-      fixed := fixed || (t.fee + coalesce(t.in_rate, 0) * least(p_input, coalesce(t.upto, p_input)));
-      rate := rate || coalesce(t.out_rate, 0);
-    END LOOP;
+    fixed := fixed || (v.fee + coalesce(v.in_rate, 0) * least(p_input, coalesce(v.upto, p_input)));
+    rate := rate || coalesce(v.out_rate, 0);
   END LOOP;
 END $$;
 

@@ -113,8 +113,12 @@ DECLARE
   v_now timestamptz := coalesce((p ->> 'at')::timestamptz, clock_timestamp());
   v_input bigint := p ->> 'input_tokens';
   v_output bigint := p ->> 'max_output_tokens';
+  v_collections uuid[];
   r billing_reservation%ROWTYPE;
 BEGIN
+  IF jsonb_array_length(p -> 'collections') > 0 THEN
+    SELECT array_agg(c::uuid ORDER BY c) INTO v_collections FROM jsonb_array_elements_text(p -> 'collections') AS c;
+  END IF;
   INSERT INTO billing_reservation (
     id, created_at, state, kind, team_id, account_id, key_id, deployment_id, turn_id, thread_id, collections,
     request_id, dedupe_key, fingerprint, price_key, mode, price_version_id, pins, currency, held_input_tokens, held_output_tokens,
@@ -124,7 +128,7 @@ BEGIN
     -- Written now also where the call is of the past, or it could not be taken back: see billing_unwrite.
     (p ->> 'reservation_id')::uuid, clock_timestamp(), 'held', p ->> 'kind', (p ->> 'team_id')::uuid, (p ->> 'account_id')::uuid,
     (p ->> 'key_id')::uuid, (p ->> 'deployment_id')::uuid, (p ->> 'turn_id')::uuid, (p ->> 'thread_id')::uuid,
-    (SELECT array_agg(c::uuid ORDER BY c) FROM jsonb_array_elements_text(coalesce(p -> 'collections', '[]')) AS c),
+    v_collections,
     coalesce(p ->> 'request_id', ''),
     coalesce(p ->> 'dedupe_key', ''), coalesce(p ->> 'fingerprint', ''), p ->> 'price_key', p ->> 'mode',
     (p_pins -> (p ->> 'price_key') ->> 'price')::uuid, p_pins, p ->> 'currency', v_input, v_output, v_output, p_price,
@@ -184,8 +188,8 @@ DECLARE
   v_force boolean := coalesce((p ->> 'force')::boolean, false);
   v_priced boolean;
   v_paused jsonb;
-  v_keys text[] := ARRAY[p ->> 'price_key'] || ARRAY(SELECT jsonb_array_elements_text(p -> 'fallback_price_keys'));
-  v_extra_keys text[] := ARRAY(SELECT x ->> 'price_key' FROM jsonb_array_elements(p -> 'extra') AS x);
+  v_keys text[] := ARRAY[p ->> 'price_key'];
+  v_extra_keys text[] := '{}';
   v_extra numeric := 0;
   v_price numeric;
   v_fits numeric;
@@ -212,12 +216,18 @@ BEGIN
       ELSE billing_held(r, true, NULL, NULL) END;
   END IF;
 
-  SELECT * INTO d FROM billing_dearest(v_keys, p ->> 'mode', v_team, v_at, v_input, v_asked);
-  FOR e IN
-    SELECT y.* FROM jsonb_array_elements(p -> 'extra') AS x
-    CROSS JOIN LATERAL billing_dearest(
-      ARRAY[x ->> 'price_key'], p ->> 'mode', v_team, v_at, (x ->> 'input_tokens')::bigint, 0) AS y
-  LOOP
+  -- What most calls have none of is not asked for, and values are assigned rather than selected: to set a query up takes
+  -- the database longer than to run it here.
+  IF jsonb_array_length(p -> 'fallback_price_keys') > 0 THEN
+    v_keys := v_keys || ARRAY(SELECT jsonb_array_elements_text(p -> 'fallback_price_keys'));
+  END IF;
+  IF jsonb_array_length(p -> 'extra') > 0 THEN
+    v_extra_keys := ARRAY(SELECT x ->> 'price_key' FROM jsonb_array_elements(p -> 'extra') AS x);
+  END IF;
+  d := billing_dearest(v_keys, p ->> 'mode', v_team, v_at, v_input, v_asked);
+  FOR v_n IN 1 .. cardinality(v_extra_keys) LOOP
+    e := billing_dearest(
+      v_extra_keys[v_n:v_n], p ->> 'mode', v_team, v_at, (p -> 'extra' -> v_n - 1 ->> 'input_tokens')::bigint, 0);
     d.pins := d.pins || e.pins;
     d.missing_key := coalesce(d.missing_key, e.missing_key);
     d.missing_component := coalesce(d.missing_component, e.missing_component);
@@ -235,7 +245,7 @@ BEGIN
   IF v_extra > 0 THEN
     d.fixed := ARRAY(SELECT x + v_extra FROM unnest(d.fixed) WITH ORDINALITY AS u(x, n) ORDER BY n);
   END IF;
-  SELECT * INTO s FROM billing_windows(
+  s := billing_windows(
     v_team, (p ->> 'account_id')::uuid, (p ->> 'key_id')::uuid, v_keys || v_extra_keys, p ->> 'kind', v_at);
   -- What has no known price is not free.
   v_priced := d.missing_key IS NOT NULL OR 0 < ANY (d.fixed) OR 0 < ANY (d.rate);
@@ -258,9 +268,9 @@ BEGIN
   END IF;
 
   -- A line that waits holds more than it spent, so to leave it waiting is safe; not so where more was used than held.
-  v_behind := EXISTS (
-    SELECT 1 FROM billing_reservationline WHERE window_id = ANY (s.ids) AND state = 1 AND spent > amount);
-  v_lapsed := EXISTS (SELECT 1 FROM billing_budgetwindow WHERE subject = 'c:' || v_team AND review_at <= v_at);
+  SELECT EXISTS (SELECT 1 FROM billing_reservationline WHERE window_id = ANY (s.ids) AND state = 1 AND spent > amount),
+    EXISTS (SELECT 1 FROM billing_budgetwindow WHERE subject = 'c:' || v_team AND review_at <= v_at)
+  INTO v_behind, v_lapsed;
   FOR v_try IN 1..3 LOOP
     v_fits := 'Infinity';
     v_full := '{}';
@@ -268,10 +278,13 @@ BEGIN
     v_soft := '{}';
     -- Ascending ids for everyone, so that no two calls wait for each other.
     FOR w IN
-      SELECT b.id, x.unit, x.hard, b.limit_snapshot - b.spent - b.held AS room
+      SELECT b.id, x.unit, x.hard, b.limit_snapshot - b.spent - b.held AS room,
+        b.limit_snapshot - b.spent - b.held >= billing_amount(x.unit, v_price, v_input + v_asked) AS roomy
       FROM unnest(s.ids, s.units, s.hards) AS x(id, unit, hard) JOIN billing_budgetwindow b ON b.id = x.id
       ORDER BY b.id FOR NO KEY UPDATE OF b
     LOOP
+      -- What has room for the dearest that was asked for needs no closer look. Of an unknown price that is not known.
+      CONTINUE WHEN w.roomy AND v_price IS NOT NULL;
       v_bound := billing_fits(w.unit, w.room, v_input, d.fixed, d.rate);
       CONTINUE WHEN v_bound >= v_asked;
       IF NOT w.hard THEN
@@ -346,9 +359,8 @@ BEGIN
   IF r.state IS DISTINCT FROM 'held' OR v_input >= r.held_input_tokens THEN
     RETURN NULL;
   END IF;
-  SELECT * INTO o FROM billing_dearest(
-    v_keys, r.mode, r.team_id, r.effective_at, r.held_input_tokens, r.held_output_tokens);
-  SELECT * INTO n FROM billing_dearest(v_keys, r.mode, r.team_id, r.effective_at, v_input, r.held_output_tokens);
+  o := billing_dearest(v_keys, r.mode, r.team_id, r.effective_at, r.held_input_tokens, r.held_output_tokens);
+  n := billing_dearest(v_keys, r.mode, r.team_id, r.effective_at, v_input, r.held_output_tokens);
   v_price := r.held_price - coalesce(greatest(0, billing_most(o.fixed, o.rate, r.held_output_tokens)
     - billing_most(n.fixed, n.rate, r.held_output_tokens)), 0);
   INSERT INTO billing_reservationline (reservation_id, window_id, unit, price_key, amount, spent, state)

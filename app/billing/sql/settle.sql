@@ -88,7 +88,9 @@ DECLARE
   v_rate numeric;
 BEGIN
   cost := p_cost;
-  SELECT v.currency INTO currency FROM billing_priceversion v WHERE v.id = p_version;
+  IF p_cost IS NOT NULL THEN
+    SELECT v.currency INTO currency FROM billing_priceversion v WHERE v.id = p_version;
+  END IF;
   IF p_cost IS NULL OR currency = p_currency THEN
     currency := '';
     RETURN;
@@ -156,7 +158,7 @@ DECLARE
   v_written bigint;
   v_pin jsonb;
   v_cost_version uuid;
-  v_cost_missing boolean;
+  l record;
   x record;
 BEGIN
   own := v_kind = r.kind;
@@ -173,12 +175,13 @@ BEGIN
   v_cost_version := billing_cost_pin((v_pin ->> 'cost')::uuid, v_deployment, r.effective_at);
   used := used AND (p_billed OR v_cost_version IS NOT NULL);
   IF used THEN
-    SELECT l.price, l.cost, l.missing, l.cost_missing INTO price, cost, missing, v_cost_missing
-    FROM billing_lines(v_entry, v_quantities, tokens_in, p_billed, (v_pin ->> 'price')::uuid, v_cost_version,
-      (v_pin ->> 'rate')::uuid) l;
-    SELECT * INTO x FROM billing_exchanged(cost, v_cost_version, r.currency, r.effective_at);
+    l := billing_lines(v_entry, v_quantities, tokens_in, p_billed, (v_pin ->> 'price')::uuid, v_cost_version,
+      (v_pin ->> 'rate')::uuid);
+    price := l.price;
+    missing := l.missing;
+    x := billing_exchanged(l.cost, v_cost_version, r.currency, r.effective_at);
     cost := x.cost;
-    IF v_cost_missing THEN
+    IF l.cost_missing THEN
       v_flags := v_flags || '"cost_incomplete"';
     END IF;
     -- A provider's own figure is a witness: it is never booked, and where it says otherwise somebody should look.
@@ -280,7 +283,7 @@ BEGIN
   END IF;
   FOR a IN SELECT value FROM jsonb_array_elements(p -> 'attempts') LOOP
     v_billed := NOT v_released AND (a ->> 'billed')::boolean;
-    SELECT * INTO x FROM billing_attempt(r, a, v_billed, v_late, coalesce(v_price, 0), v_in + v_out);
+    x := billing_attempt(r, a, v_billed, v_late, coalesce(v_price, 0), v_in + v_out);
     CONTINUE WHEN NOT x.used;
     v_cost := CASE WHEN x.cost IS NULL THEN v_cost ELSE coalesce(v_cost, 0) + x.cost END;
     CONTINUE WHEN NOT v_billed;
