@@ -1,15 +1,16 @@
 """From a door's request to an `Ask`: who may ask what of whom, and what goes along. Reads only."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from app.accounts.models import Team
+from app.accounts.models import Level, Team
 from app.accounts.selectors import Caller, team_get
 from app.catalog.models import IMAGES, JSON_SCHEMA, TOOLS, Deployment
 from app.catalog.selectors import Target, highest_level, targets, targets_named
 from app.chat.assistants import assistant_get, assistant_named
 from app.chat.attaching import attachments_of
+from app.chat.attachments import Attachment
 from app.chat.history import NEWEST, branch_of
 from app.chat.models import Assistant
 from app.chat.precount import DEFAULT_OUTPUT_TOKENS
@@ -35,6 +36,53 @@ _cached_team = remembered(1.0)(team_get)
 _cached_space = remembered(1.0)(documents.space_active)
 
 
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What every door decides alike: who pays, what is searched, how private that makes it, and who may answer."""
+
+    caller: Caller
+    team: Team
+    assistant: Assistant | None
+    chosen: tuple[Collection, ...]
+    level: str
+    route: Routed
+
+    def ask(
+        self, turn_id: UUID, request_id: str, question: str, *, files: tuple[Attachment, ...] = ()
+    ) -> Ask:
+        """The turn as far as this goes; a door adds what is its own."""
+        ids = tuple(c.id for c in self.chosen)
+        return Ask(
+            turn_id=turn_id,
+            request_id=request_id,
+            caller=self.caller,
+            team_id=self.team.id,
+            team_name=self.team.name,
+            targets=self.route.targets,
+            route=self.route,
+            embedding=_embedding(self.level) if ids or files else None,
+            question=question,
+            instructions=self.assistant.prompt if self.assistant else "",
+            attachments=files,
+            collections=ids,
+            retrieved_p50=passages_usual(ids) if ids else None,
+            collection_names=tuple(c.name for c in self.chosen),
+            level=self.level,
+        )
+
+
+def _framed(
+    caller: Caller, team: Team, assistant: Assistant | None, collections: Sequence[UUID], wish: Wish
+) -> _Frame:
+    """Decide it. The level is no lower than the wish's."""
+    chosen = (
+        documents.collections_resolve(Viewer(caller.principals), list(collections)) if collections else []
+    )
+    levels = [wish.level, team.level, *(c.level for c in chosen), *([assistant.level] if assistant else [])]
+    wish = replace(wish, level=highest_level(*levels))
+    return _Frame(caller, team, assistant, tuple(chosen), wish.level, _routed(caller, wish))
+
+
 def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
     *,
     caller: Caller,
@@ -56,36 +104,24 @@ def ask_in_conversation(  # noqa: PLR0913 - what a door may say about a question
     conversation = conversation_asked(caller, conversation_id)
     caller.require_spender(conversation.team_id)
     team = _cached_team(conversation.team_id)
-    chosen = _collections(
-        caller, collections if collections is not None else [UUID(c) for c in conversation.collections]
-    )
     assistant = assistant_get(caller, conversation.assistant_id) if conversation.assistant_id else None
-    level = highest_level(conversation.level, team.level, *_levels(assistant), *(c.level for c in chosen))
+    if collections is None:
+        collections = [UUID(c) for c in conversation.collections]
+    wish = _wish(model or conversation.model, team.id, [text], max_output_tokens, level=conversation.level)
+    frame = _framed(caller, team, assistant, collections, wish)
     branch = branch_of(conversation.id, parent)
-    wish = _wish(model or conversation.model, level, team.id, [text], max_output_tokens)
-    route = _routed(caller, wish)
     files = attachments_of(
-        conversation, named=attachments, inherited=branch.attachments, target=route.targets[0], draft=draft
+        conversation,
+        named=attachments,
+        inherited=branch.attachments,
+        target=frame.route.targets[0],
+        draft=draft,
     )
-    return Ask(
-        turn_id=turn_id,
-        request_id=request_id,
-        caller=caller,
-        team_id=team.id,
-        team_name=team.name,
-        targets=route.targets,
-        route=route,
-        embedding=_embedding(level) if chosen or files else None,
-        question=text,
+    return replace(
+        frame.ask(turn_id, request_id, text, files=files),
         history=branch.pairs,
-        instructions=assistant.prompt if assistant else "",
-        attachments=files,
         attachments_id=conversation.attachments_id,
         notices=branch.notices,
-        collections=tuple(c.id for c in chosen),
-        retrieved_p50=passages_usual(tuple(c.id for c in chosen)) if chosen else None,
-        collection_names=tuple(c.name for c in chosen),
-        level=level,
         max_output_tokens=max_output_tokens,
         conversation_id=conversation.id,
         parent_id=branch.parent_id,
@@ -113,29 +149,15 @@ def ask_with_messages(  # noqa: PLR0913 - what a door may say about a question
     if assistant is not None:
         model = assistant.model
         collections = [UUID(c) for c in assistant.collections] if collections is None else collections
-    chosen = _collections(caller, collections) if collections else []
-    level = highest_level(team.level, *_levels(assistant), *(c.level for c in chosen))
-    wish = _wish(model, level, team.id, [words_of(message) for message in messages], max_output_tokens)
-    route = _routed(caller, replace(wish, capabilities=_needed(messages, options)))
-    return Ask(
-        turn_id=turn_id,
-        request_id=request_id,
-        caller=caller,
-        team_id=team.id,
-        team_name=team.name,
-        targets=route.targets,
-        route=route,
-        embedding=_embedding(level) if chosen else None,
-        question=last_question(messages),
-        instructions=assistant.prompt if assistant else "",
+    wish = _wish(model, team.id, [words_of(message) for message in messages], max_output_tokens)
+    wish = replace(wish, capabilities=_needed(messages, options))
+    frame = _framed(caller, team, assistant, collections or (), wish)
+    return replace(
+        frame.ask(turn_id, request_id, last_question(messages)),
         messages=messages,
-        collections=tuple(c.id for c in chosen),
-        retrieved_p50=passages_usual(tuple(c.id for c in chosen)) if chosen else None,
-        collection_names=tuple(c.name for c in chosen),
-        level=level,
         max_output_tokens=max_output_tokens,
         options=options,
-        keep=bool(chosen),
+        keep=bool(frame.chosen),
     )
 
 
@@ -169,31 +191,11 @@ def ask_draft(  # noqa: PLR0913 - what a door may say about a question
         )
     payer_id = team_id or caller.default_team_id
     caller.require_spender(payer_id)
-    team = team_get(payer_id)
-    chosen = _collections(caller, collections or ())
     assistant = assistant_get(caller, assistant_id) if assistant_id else None
-    level = highest_level(team.level, *_levels(assistant), *(c.level for c in chosen))
-    route = _routed(caller, _wish(model or "", level, team.id, [text], None))
-    return Ask(
-        turn_id=turn_id,
-        request_id=request_id,
-        caller=caller,
-        team_id=team.id,
-        team_name=team.name,
-        targets=route.targets,
-        route=route,
-        embedding=_embedding(level) if chosen else None,
-        question=text,
-        instructions=assistant.prompt if assistant else "",
-        collections=tuple(c.id for c in chosen),
-        retrieved_p50=passages_usual(tuple(c.id for c in chosen)) if chosen else None,
-        collection_names=tuple(c.name for c in chosen),
-        level=level,
+    wish = _wish(model or "", payer_id, [text], None)
+    return _framed(caller, team_get(payer_id), assistant, collections or (), wish).ask(
+        turn_id, request_id, text
     )
-
-
-def _levels(assistant: Assistant | None) -> tuple[str, ...]:
-    return (assistant.level,) if assistant else ()
 
 
 def models_for(caller: Caller) -> list[Target]:
@@ -205,7 +207,14 @@ def models_for(caller: Caller) -> list[Target]:
     ]
 
 
-def _wish(model: str, level: str, team_id: UUID, texts: Sequence[str], max_output_tokens: int | None) -> Wish:
+def _wish(
+    model: str,
+    team_id: UUID,
+    texts: Sequence[str],
+    max_output_tokens: int | None,
+    *,
+    level: str = Level.PUBLIC.value,
+) -> Wish:
     return Wish(
         model=model,
         level=level,
@@ -271,7 +280,3 @@ def _embedding(level: str) -> Target:
     space = _cached_space()
     found = _cached_targets(Deployment.Purpose.EMBEDDING.value)
     return choose(found, space.model if space else None, level)
-
-
-def _collections(caller: Caller, ids: Sequence[UUID]) -> list[Collection]:
-    return documents.collections_resolve(Viewer(caller.principals), list(ids)) if ids else []
