@@ -6,6 +6,7 @@ now is left out, or is -1 where its absence would hide a queue.
 
 import json
 import shutil
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -152,6 +153,12 @@ def _books(books: BooksState) -> Iterator[Metric]:
 
 def _machine() -> Iterator[Metric]:
     backup = last_at(Verb.BACKUP)
+    yield _gauge(
+        "tessera_memory_blocks_here",
+        "Blocks of memory that Python uses in this process: they grow for good where it leaks. Resident memory also "
+        "keeps what is free between them.",
+        sys.getallocatedblocks(),
+    )
     yield _gauge(
         "tessera_backup_age_seconds",
         "Since the last `manage.py backup`; absent when there never was one.",

@@ -1,7 +1,9 @@
 """A `/v1` caller who leaves stops the turn and pays for what was said; a chat reader who leaves stops nothing."""
 
 import asyncio
+import gc
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +13,12 @@ from asgiref.sync import async_to_sync
 from app.accounts.selectors import Caller
 from app.api.stream import handler
 from app.billing.models import LedgerEntry, Reservation, UsageAttempt
+from app.chat import runs as known_runs
 from app.chat import showing
 from app.chat.models import Conversation, Turn
 from app.chat.runs import runs
+from app.chat.timings import timings_write
+from app.common.db import run_db
 from app.common.redis_door import redis_close
 from app.gate.clients import client_close
 from inference_client.adapters.scripted import Answer
@@ -23,6 +28,9 @@ from tests.factories import IssuedKey
 from tests.integration.chat.upstream import said
 
 pytestmark = pytest.mark.django_db(transaction=True)
+LEAVERS = 8
+OF_TIMERS = {"_Storage", "hamt_bitmap_node", "hamt_array_node", "Context", "TimerHandle"}
+"""What asyncio keeps of a timer that was cancelled, until it would have been due."""
 WORDS = ("One", " two", " three", " four.")
 SLOW = Script(answer=Answer(words=WORDS), gap_s=0.2)
 Leave = Callable[[list[bytes], list[Seen]], bool]
@@ -33,42 +41,49 @@ def left(
 ) -> list[bytes]:
     """What a caller got who leaves `when` says so; the turn is then waited for."""
     port = scripted_port()
-    scope = {
-        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
-        "scheme": "http", "http_version": "1.1", "root_path": "", "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80),
-        "headers": [(b"host", b"127.0.0.1"), (b"authorization", bearer(key)["Authorization"].encode())],
-    }  # fmt: skip
     got: list[bytes] = []
 
     async def story() -> None:
         async with FaultServer(script, port=port) as server:
-            asked = False
-
-            async def receive() -> Any:
-                nonlocal asked
-                if not asked:
-                    asked = True
-                    return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
-                while not when(got, server.seen):  # noqa: ASYNC110 - what the server saw
-                    await asyncio.sleep(0.005)
-                return {"type": "http.disconnect"}
-
-            async def send(message: Any) -> None:
-                if message["type"] == "http.response.body":
-                    got.append(message["body"])
-
-            found = handler.route(scope)
-            assert found is not None
-            await asyncio.wait_for(handler.handle(scope, receive, send, found), 20)
-            if tasks := [run.task for run in runs()._by_id.values() if run.task is not None]:
-                await asyncio.wait(tasks)
+            await read(path, body, key, got, gone=lambda: when(got, server.seen))
             await runs().store.drained()
             await client_close()
             await redis_close()
 
     async_to_sync(story)()
     return got
+
+
+async def read(
+    path: str, body: dict[str, Any], key: IssuedKey, got: list[bytes], *, gone: Callable[[], bool]
+) -> None:
+    """One caller, who leaves once `gone()`; every turn is then waited for."""
+    scope = {
+        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "scheme": "http", "http_version": "1.1", "root_path": "", "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+        "headers": [(b"host", b"127.0.0.1"), (b"authorization", bearer(key)["Authorization"].encode())],
+    }  # fmt: skip
+    asked = False
+
+    async def receive() -> Any:
+        nonlocal asked
+        if not asked:
+            asked = True
+            return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
+        while not gone():  # noqa: ASYNC110 - what the server saw
+            await asyncio.sleep(0.005)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            got.append(message["body"])
+
+    found = handler.route(scope)
+    assert found is not None
+    await asyncio.wait_for(handler.handle(scope, receive, send, found), 20)
+    if tasks := [run.task for run in runs()._by_id.values() if run.task is not None]:
+        await asyncio.wait(tasks)
 
 
 WHEN = {
@@ -130,3 +145,47 @@ def test_a_mistake_at_the_very_end_is_never_a_200_without_an_end(
         assert response.text.endswith("data: [DONE]\n\n")
     else:
         assert (response.status_code, response.json()["error"]["code"]) == (500, "internal")
+
+
+@pytest.mark.parametrize("way", ["/v1", "chat"])
+def test_readers_who_leave_leave_nothing_in_memory(
+    caller: Caller,
+    chat_target: Any,
+    api_key: IssuedKey,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    way: str,
+) -> None:
+    monkeypatch.setattr(known_runs, "KEEP_SECONDS", 0.0)
+    path, body = "/v1/chat/completions", {
+        "model": chat_target.public_name,
+        "messages": [{"role": "user", "content": "Say hello."}],
+        "stream": True,
+    }  # fmt: skip
+    if way == "chat":
+        conversation = Conversation.objects.create(team_id=caller.default_team_id, owner_id=caller.user_id)
+        path, body = f"/api/v1/conversations/{conversation.id}/turns/", {"text": "Say hello.", "parent": None}
+    port, quick = scripted_port(), Script(answer=Answer(words=WORDS), gap_s=0.02)
+
+    async def kept(server: FaultServer, leavers: int) -> Counter[str]:
+        """Objects of each kind once so many have come and left in the middle, and what waits was written."""
+        for _ in range(leavers):
+            got: list[bytes] = []
+            await read(path, body, api_key, got, gone=lambda got=got: b"One" in b"".join(got))  # type: ignore[misc]
+            await runs().store.drained()
+        await run_db(timings_write)
+        server.seen.clear()
+        caplog.clear()
+        gc.collect()
+        return Counter(type(found).__qualname__ for found in gc.get_objects())
+
+    async def story() -> Counter[str]:
+        async with FaultServer(quick, port=port) as server:
+            before = await kept(server, 4)
+            after = await kept(server, LEAVERS)
+            await client_close()
+            await redis_close()
+            return after - before
+
+    grown = {kind for kind, count in async_to_sync(story)().items() if count >= LEAVERS}
+    assert grown <= OF_TIMERS
