@@ -120,7 +120,7 @@ def test_a_stop_leaves_time_to_finish_answers() -> None:
 
 
 def test_every_celery_queue_has_a_worker_in_compose() -> None:
-    base = (ROOT / "app" / "settings" / "base.py").read_text(encoding="utf-8")
+    base = (ROOT / "app" / "settings" / "work.py").read_text(encoding="utf-8")
     names = re.findall(r"^(?:CELERY_TASK_DEFAULT_QUEUE|INGEST_QUEUE\b.*?) = (.+)$", base, re.MULTILINE)
     queues = set(re.findall(r'"([\w.]+)"', " ".join(names)))
     served: set[str] = set()

@@ -68,11 +68,8 @@ def test_each_section_has_its_alert() -> None:
 def test_metrics_and_commands_that_documents_name_exist(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     assert _named(text) - _known() - {"tessera_app", "tessera_owner"} == set()
-    commands = {p.stem for p in ROOT.glob("app/*/management/commands/*.py")} | {
-        "migrate",
-        "createsuperuser",
-        "check",
-    }
+    places = (*ROOT.glob("app/*/management/commands/*.py"), *ROOT.glob("retrieval/management/commands/*.py"))
+    commands = {p.stem for p in places} | {"migrate", "createsuperuser", "check"}
     assert set(re.findall(r"manage\.py (\w+)", text)) - commands == set()
 
 
