@@ -59,7 +59,7 @@ statement = Statement.objects.create(
 ).pk
 _, key = key_create(name="access", team_id=team.id, user_id=owner.id, scopes=list(ALL_SCOPES))
 print(json.dumps(dict(owner=owner.email, member=member.email, team=str(team.id), key=key,
-    careful=careful.email, codes=codes, passkey=passkey.pk, statement=str(statement)))
+    careful=careful.email, codes=codes, passkey=passkey.pk, statement=str(statement))))
 """
 MAIN = ("/", "/c/{conversation}/", "/documents/", "/documents/{document}/", "/dashboard/")
 ANYBODY = (
