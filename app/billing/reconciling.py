@@ -169,14 +169,15 @@ def _calls(deployments: Sequence[UUID], first: datetime, last: datetime) -> Iter
     rows = UsageAttempt.objects.filter(
         deployment_id__in=deployments, created_at__gt=first - SLACK, created_at__lte=last + _LONGEST
     )
-    fields = ("created_at", "total_ms", "input_tokens", "output_tokens", "estimated", "number")
+    fields = ("created_at", "total_ms", "input_tokens", "output_tokens", "estimated", "outcome", "number")
     of_hold = ("created_at", "held_input_tokens", "held_output_tokens")
     found = rows.order_by("created_at").values_list(*fields, *(f"reservation__{name}" for name in of_hold))
-    for ended, total_ms, given, generated, estimated, number, held_at, most_in, most_out in found:
+    for ended, total_ms, given, generated, estimated, outcome, number, held_at, most_in, most_out in found:
         used = Tokens(given, generated)
         if number:
             began = ended - timedelta(milliseconds=total_ms or 0)
-            yield _Call(began, ended, used, used if estimated else None)
+            # Of a call that was stopped, the server may have written some words more than it could tell.
+            yield _Call(began, ended, used, used if estimated or outcome == "stopped" else None)
         else:
             # Written down by the sweeper: it ran at some time since its hold, if it was sent at all.
             yield _Call(held_at, ended, used, Tokens(max(given, most_in), max(generated, most_out)))

@@ -259,7 +259,7 @@ def test_rows_without_work_are_said_to_be_lost(hold: MakeHold, deployment: Deplo
     assert found.verdict == "lost" and "does not know of" in found.sentence()
 
 
-@pytest.mark.parametrize("case", ["estimated", "edge", "running"])
+@pytest.mark.parametrize("case", ["estimated", "stopped", "edge", "running"])
 def test_what_cannot_be_known_yet_is_allowed_for(hold: MakeHold, deployment: Deployment, case: str) -> None:
     server = Server(deployment)
     server.says((0, 0), (0, 0), (1000, 480))
@@ -275,7 +275,9 @@ def test_what_cannot_be_known_yet_is_allowed_for(hold: MakeHold, deployment: Dep
             figures={"input_tokens_total": 900, "output_tokens_total": 3},
         )
     else:
-        server.called(hold, 15 if case == "estimated" else 19, 1000, 500, estimated=case == "estimated")
+        outcome = "stopped" if case == "stopped" else "completed"
+        second = 19 if case == "edge" else 15
+        server.called(hold, second, 1000, 500, estimated=case == "estimated", outcome=outcome)
     assert server.verdict().verdict == "agrees"
 
 
