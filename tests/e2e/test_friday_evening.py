@@ -162,7 +162,9 @@ def works(live: Live) -> bool:
 
 @pytest.fixture
 def evening(live: Live) -> Iterator[Evening]:
-    made = live.http.post("/api/v1/collections/", json={"name": f"Friday {time.time():.0f}"}).json()["id"]
+    answer = live.http.post("/api/v1/collections/", json={"name": f"Friday {time.time():.0f}"})
+    assert answer.status_code == 201, answer.text
+    made = answer.json()["id"]
     done = command("shell", "-v", "0", "-c", _SETUP, env={"TESSERA_DATA": str(live.data)})
     assert done.returncode == 0, done.stdout
     with Evening(live, made, done.stdout.split()[-1]) as running:
