@@ -29,7 +29,6 @@ GRAVE = {"serious", "critical"}
 SETUP = f"""
 import json
 from datetime import timedelta
-from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from app.accounts.models import Role
@@ -49,9 +48,6 @@ for user in (owner, member):
 careful = user_create(email=f"careful-{{uuid7()}}@example.org", password="{PASSWORD}", name="Carla Careful")
 TOTP.activate(careful, generate_totp_secret())
 codes = RecoveryCodes.activate(careful).get_unused_codes()
-passkey = Authenticator.objects.create(
-    user=careful, type="webauthn", data=dict(name="Laptop", credential=dict(clientExtensionResults=dict())),
-)
 first = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 statement = Statement.objects.create(
     team_id=team.id, team_name=team.name, month=first.date(), zone="UTC", starts_at=first, currency="EUR", places=2,
@@ -59,7 +55,7 @@ statement = Statement.objects.create(
 ).pk
 _, key = key_create(name="access", team_id=team.id, user_id=owner.id, scopes=list(ALL_SCOPES))
 print(json.dumps(dict(owner=owner.email, member=member.email, team=str(team.id), key=key,
-    careful=careful.email, codes=codes, passkey=passkey.pk, statement=str(statement))))
+    careful=careful.email, codes=codes, statement=str(statement))))
 """
 MAIN = ("/", "/c/{conversation}/", "/documents/", "/documents/{document}/", "/dashboard/")
 ANYBODY = (
@@ -68,11 +64,10 @@ ANYBODY = (
 )  # fmt: skip
 CAREFUL = (
     "/accounts/", "/accounts/2fa/recovery-codes/", "/accounts/2fa/recovery-codes/generate/",
-    "/accounts/2fa/totp/deactivate/", "/accounts/2fa/webauthn/keys/{passkey}/edit/",
-    "/accounts/2fa/webauthn/keys/{passkey}/remove/", "/accounts/2fa/webauthn/add/", "/accounts/2fa/reauthenticate/",
-    "/accounts/2fa/webauthn/reauthenticate/", "/accounts/reauthenticate/",
+    "/accounts/2fa/totp/deactivate/", "/accounts/2fa/webauthn/add/", "/accounts/2fa/reauthenticate/",
+    "/accounts/reauthenticate/",
 )  # fmt: skip
-"""Of somebody with an app, recovery codes and a passkey; the step between password and page is looked at besides."""
+"""Of somebody with an app and recovery codes; the step between password and page is looked at besides."""
 MEMBER = (
     "/", "/documents/", "/documents/?collection={collection}",
     "/assistants/", "/keys/", "/shares/", "/s/{share}/", "/usage/", "/accounts/", "/accounts/email/",
@@ -135,7 +130,7 @@ def place(live: Live) -> Place:
     share = post(f"conversations/{conversation}/shares/", {})["id"]
     ids = {
         "team": told["team"], "handbook": page, "conversation": conversation, "turn": turn, "share": share,
-        "collection": collection, "document": document, "passkey": str(told["passkey"]),
+        "collection": collection, "document": document,
         "statement": told["statement"],
     }  # fmt: skip
     return Place(ids, {name: told[name] for name in ("owner", "member", "careful")}, told["codes"])
