@@ -239,16 +239,17 @@ def test_a_webhook_is_added_tried_and_hears_of_an_answer(
     person.open("/keys/")
     box = page.get_by_role("region", name="Webhooks")
     with receiving() as receiver:
+        name = f"app at {receiver.port}"
         box.get_by_role("button", name="New webhook").click()
         form = page.get_by_role("form", name="New webhook")
-        form.get_by_label("Name", exact=True).fill("my app")
+        form.get_by_label("Name", exact=True).fill(name)
         form.get_by_label("Address", exact=True).fill("https://10.0.0.8/in")
         form.get_by_role("button", name="Add the webhook").click()
         expect(box.get_by_role("alert")).to_contain_text("a private network")
         form.get_by_label("Address", exact=True).fill(f"{receiver.url}/in")
         form.get_by_role("button", name="Add the webhook").click()
         expect(page.get_by_role("region", name="The secret of the new webhook")).to_contain_text("whsec_")
-        row = box.locator(".key", has_text="my app")
+        row = box.locator(".key", has_text=name)
         expect(row).to_contain_text("no message taken yet")
         assert person.overflow() == 0
         row.get_by_role("button", name="Send a test").click()
@@ -258,6 +259,6 @@ def test_a_webhook_is_added_tried_and_hears_of_an_answer(
         until(lambda: any(turn in got.body.decode() for got in receiver.received), "the answer's end")
         page.reload()
         expect(row).to_contain_text("last message taken")
-        row.get_by_role("button", name="Remove my app").click()
+        row.get_by_role("button", name=f"Remove {name}").click()
         row.get_by_role("button", name="Remove", exact=True).click()
         expect(row).to_have_count(0)
