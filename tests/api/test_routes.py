@@ -9,6 +9,7 @@ from django.urls import URLPattern
 from rest_framework.test import APIClient
 
 from app.api import urls
+from app.api.models import JobWebhook
 from app.billing.budgets import budget_set
 from app.chat.models import Assistant
 from app.common.logs import JsonFormatter
@@ -72,6 +73,8 @@ def test_the_unknown_and_the_foreign_look_the_same(client_for, api_key, original
         "turns": turn_make(conversation=conversation).id,
         "keys": key_make(user=stranger, team=team).row.id,
         "assistants": Assistant.objects.create(team=team, name="Theirs", slug="theirs", model="m").id,
+        "webhooks": JobWebhook.objects.create(user=stranger, name="w", url="https://w.example", events=[]).id,
+        "me": team.id,
         "budgets": budget_set(scope="team", unit="money", limit=1, period="month", team_id=team.id),
     }[path.split("/")[3]]
     unknown = uuid7()

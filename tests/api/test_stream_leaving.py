@@ -3,8 +3,9 @@
 import asyncio
 import gc
 import json
+import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -147,13 +148,21 @@ def test_a_mistake_at_the_very_end_is_never_a_200_without_an_end(
         assert (response.status_code, response.json()["error"]["code"]) == (500, "internal")
 
 
+@pytest.fixture
+def unlogged() -> Iterator[None]:
+    """Test runners keep every line for their report."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("unlogged")
 @pytest.mark.parametrize("way", ["/v1", "chat"])
 def test_readers_who_leave_leave_nothing_in_memory(
     caller: Caller,
     chat_target: Any,
     api_key: IssuedKey,
     monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
     way: str,
 ) -> None:
     monkeypatch.setattr(known_runs, "KEEP_SECONDS", 0.0)
@@ -175,7 +184,6 @@ def test_readers_who_leave_leave_nothing_in_memory(
             await runs().store.drained()
         await run_db(timings_write)
         server.seen.clear()
-        caplog.clear()
         gc.collect()
         return Counter(type(found).__qualname__ for found in gc.get_objects())
 

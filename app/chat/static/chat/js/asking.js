@@ -4,7 +4,7 @@ import { apply, newAnswer } from "./answer.js";
 import * as attach from "./attach.js";
 import * as composer from "./composer.js";
 import * as conversations from "./conversations.js";
-import { emit, remember, state } from "./state.js";
+import { emit, ready, remember, state } from "./state.js";
 import * as thread from "./thread.js";
 import { isRunning, newestLeaf } from "./tree.js";
 import { TurnFollower } from "./turn.js";
@@ -29,6 +29,8 @@ function shortTitle(text) {
 
 /** Says whether the conversation was made just now. The server names it by its first question. */
 export async function ensureConversation(text = "") {
+  // Somebody quick may ask while the models are still being loaded: without one the server would refuse.
+  await ready;
   if (state.conversation) return false;
   const { model, assistant, collections, team } = state.choice;
   const body = { model, collections };

@@ -5,7 +5,7 @@ import { bytes, count } from "../../common/js/format.js";
 import { upload } from "../../common/js/upload.js";
 import { t } from "../../common/js/i18n.js";
 import { told } from "../../common/js/sentences.js";
-import { emit, on, recall, remember, state } from "./state.js";
+import { emit, on, ready, recall, remember, state } from "./state.js";
 
 const POLL_MS = 900;
 const card = document.querySelector(".composer-card");
@@ -120,6 +120,8 @@ async function send(chip) {
 }
 
 async function add(files) {
+  // What is restored for the first conversation takes the place of all that is listed before.
+  await ready;
   // One after the other as far as the conversation that they are for has to be made first.
   for (const file of files) {
     const chip = { file, name: file.name || t("pasted picture.png"), size: file.size, id: null, share: 0, status: "", failed: false, error: "" };

@@ -12,7 +12,7 @@ import * as meter from "./meter.js";
 import * as picker from "./picker.js";
 import * as sources from "./sources.js";
 import { addressOf } from "./shelf-row.js";
-import { emit, modelOf, on, state } from "./state.js";
+import { emit, modelOf, on, opened, state } from "./state.js";
 import * as thread from "./thread.js";
 import { newestLeaf } from "./tree.js";
 
@@ -27,6 +27,11 @@ function headline() {
 
 /** Show a conversation (null: a new one), at one of its turns where it is named, without changing the address. */
 async function show(id, turn = null) {
+  if (await place(id, turn)) await asking.resumeRunning();
+}
+
+/** The same without its running answer; says whether it could be loaded. */
+async function place(id, turn) {
   asking.leave();
   void asking.forgetAbandoned();
   sources.close();
@@ -39,13 +44,13 @@ async function show(id, turn = null) {
       if (!error.status && error.code !== "offline") throw error;
       thread.showFailure(error.status === 404 ? t("This conversation was deleted, or it belongs to someone who has not shared it with you.") : error.message,
         error.status === 404 ? null : () => void show(id, turn));
-      return;
+      return false;
     }
     picker.reset();
   } else thread.draw();
   composer.restoreDraft();
   emit("conversation");
-  await asking.resumeRunning();
+  return true;
 }
 
 async function go(id, turn = null) {
@@ -119,8 +124,10 @@ async function begin() {
   }
   state.models = state.models.filter((model) => model.purpose === undefined || model.purpose === "chat");
   const turn = turnFromAddress();
-  await show(conversation, turn);
+  const placed = await place(conversation, turn);
+  opened();
   if (!turn) composer.focus();
+  if (placed) await asking.resumeRunning();
   await listed;
 }
 

@@ -17,6 +17,13 @@ export const state = {
   choice: { model: null, assistant: null, collections: [], team: null },
 };
 
+/** Resolves once the models are known and the first conversation is shown; `opened` says so. */
+let open;
+export const ready = new Promise((resolve) => {
+  open = resolve;
+});
+export const opened = () => open();
+
 export function on(name, listener) {
   bus.addEventListener(name, (event) => listener(event.detail));
 }
