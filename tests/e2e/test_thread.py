@@ -109,7 +109,7 @@ def test_a_whole_chat_by_keyboard_alone(seat: Opener) -> None:
     # From the box back to the answer: rate it, give a reason, open the line of figures.
     page.keyboard.press("/")
     expect(person.composer).to_be_focused()
-    for _ in range(40):
+    for _ in range(120):
         page.keyboard.press("Shift+Tab")
         if page.evaluate("document.activeElement?.getAttribute('aria-label')") == "Bad answer":
             break
