@@ -1,5 +1,6 @@
 """A conversation in depth: files, assistants, ratings, formulas, and all of it by keyboard alone."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,8 @@ def test_a_whole_chat_by_keyboard_alone(seat: Opener) -> None:
     page.keyboard.type("Say hello in one short sentence.")
     page.keyboard.press("Enter")
     person.answered()
-    expect(page.locator("#announcer")).to_contain_text("Answer complete")
+    # The smallest of models sometimes talks until its limit.
+    expect(page.locator("#announcer")).to_contain_text(re.compile("Answer (complete|cut at its limit)"))
     page.keyboard.press("ArrowUp")
     expect(page.locator("#composer-editing")).to_be_visible()
     expect(person.composer).to_have_value("Say hello in one short sentence.")

@@ -43,7 +43,7 @@ const SHOWN_ELSEWHERE = new Set(["demonstration_model"]);
 export class AnswerView {
   /** `actions`: {openSource(answer, n), again(answer), resume(answer)}; `asked`: collection ids of the turn. */
   constructor(answer, actions, asked = []) {
-    Object.assign(this, { answer, actions, asked, drawn: 0, epoch: answer.epoch });
+    Object.assign(this, { answer, actions, asked, drawn: 0, epoch: answer.epoch, feedback: null });
     this.open = (n) => actions.openSource(this.answer, n);
     this.notices = h("div", { class: "notices" });
     this.quotes = h("div", {});
@@ -194,13 +194,26 @@ export class AnswerView {
       button.replaceChildren(icon(done ? "check" : "x", true));
       window.setTimeout(() => button.replaceChildren(icon("copy", true)), 1500);
     });
-    const feedback = answer.text && answer.turn_id ? new Feedback(answer) : null;
+    const feedback = this.feedbackOf(answer);
     const buttons = [answer.text ? copy : null, iconButton("again", t("Answer again"), () => this.actions.again(answer)), ...(feedback?.buttons ?? [])];
     if (answer.sources.length) {
       const cited = citedNumbers(answer.text).length;
       const label = `${answer.sources.length} ${answer.sources.length === 1 ? "source" : "sources"}`;
       buttons.push(h("button", { type: "button", class: "foot-link", onclick: () => this.open(null), title: t("{cited} cited, {sources} sent", { cited, sources: answer.sources.length }) }, icon("sources", true), label));
     }
+    const held = this.foot.contains(document.activeElement) ? document.activeElement : null;
     this.foot.replaceChildren(...[h("div", { class: "foot-buttons" }, buttons), quietLine(answer), feedback?.row].filter(Boolean));
+    // Whoever is at one of these buttons with the keyboard stays there.
+    const label = held?.getAttribute("aria-label");
+    if (held?.isConnected) held.focus();
+    else if (label) this.foot.querySelector(`[aria-label="${CSS.escape(label)}"]`)?.focus();
+  }
+
+  /** One for as long as the answer is on the page, so that an opened row survives a redraw. */
+  feedbackOf(answer) {
+    if (!answer.text || !answer.turn_id) return null;
+    const same = this.feedback?.answer.turn_id === answer.turn_id;
+    this.feedback = same ? this.feedback.of(answer) : new Feedback(answer);
+    return this.feedback;
   }
 }

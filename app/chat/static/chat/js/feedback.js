@@ -26,6 +26,14 @@ export class Feedback {
     return iconButton(rating, label, () => void this.rate(this.answer.feedback?.rating === rating ? null : rating), { class: "thumb" });
   }
 
+  /** The same answer as the server tells it; a rating given meanwhile stands. */
+  of(answer) {
+    answer.feedback ??= this.answer.feedback;
+    this.answer = answer;
+    this.draw();
+    return this;
+  }
+
   draw() {
     const rating = this.answer.feedback?.rating ?? null;
     this.good.setAttribute("aria-pressed", String(rating === "good"));
