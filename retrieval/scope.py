@@ -68,10 +68,10 @@ class Reach:
     def exact(self) -> bool:
         """Whether comparing every vector is the cheaper plan.
 
-        The walk through the index passes about a hundred stored chunks for each one in reach and needed; below a
-        quarter of a percent in reach that is more work than comparing them all.
+        Comparing takes 0.85 µs a vector in reach; the walk through the index 1.5 ms over the share that is in reach
+        (measured with 1,000,000 chunks, 10,000 and 500,000 of them in reach: 8 against 157 ms, 427 against 10).
         """
-        return self.chunks <= EXACT_UP_TO or self.chunks**2 <= 25 * self.stored
+        return self.chunks <= EXACT_UP_TO or self.chunks**2 <= 1_700 * self.stored
 
 
 def scope_of(viewer: Viewer, ids: Sequence[UUID] | None, filters: Filters | None = None) -> Scope:

@@ -93,6 +93,21 @@ def test_the_index_serves_the_approximate_plan(
         )
         lines = "\n".join(row[0] for row in cursor.fetchall())
     assert f"retrieval_vector_hnsw_{space.pk.hex}" in lines
+    # Never by its collections: the planner takes any number of them for ten.
+    assert "(collection_id = ANY ((InitPlan 1).col1)) IS TRUE" in lines.partition("CTE fresh")[0]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "stored", "compared"),
+    [
+        (2_000, 1_000_000, True),
+        (10_000, 1_000_000, True),
+        (50_000, 1_000_000, False),
+        (500_000, 1_000_000, False),
+    ],
+)
+def test_few_in_reach_are_compared_and_many_walked(chunks: int, stored: int, compared: bool) -> None:
+    assert scope.Reach(chunks, stored).exact is compared
 
 
 @pytest.mark.parametrize(("least", "found"), [(-1.0, 1), (0.999, 0)])
