@@ -59,6 +59,8 @@ PRIOR = (1.0, float(MESSAGE_OVERHEAD), float(REPLY_OVERHEAD), *(0.0,) * 12)
 """Tokens for each of `Facts`, before anything is learned."""
 _STRENGTH = (0.02, 0.0002, 0.0002, *(0.01,) * 12)
 """How firmly the prior is held, in pairs of the size of a fact's share of a prompt."""
+_SELDOM = (*(1e-15,) * 7, *(1e-3,) * 8)
+"""And how firmly whatever the size: one prompt with three letters of another script says nothing about that script."""
 
 
 _KINDS: tuple[Iterable[int], ...] = (
@@ -212,7 +214,7 @@ def _solved(
                 left[i][j] += part * row[j]
             left[i][k] += part * short
     for i in range(k):
-        left[i][i] += _STRENGTH[i] * sizes[i] ** 2 + 1e-15
+        left[i][i] += _STRENGTH[i] * sizes[i] ** 2 + _SELDOM[i]
     for i in range(k):
         pivot = max(range(i, k), key=lambda r: abs(left[r][i]))
         left[i], left[pivot] = left[pivot], left[i]
