@@ -1,29 +1,16 @@
 """A person at the account pages in a real browser: a passkey, a second step, and a device that is signed out."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.api.accounts.test_account_page import totp
-from tests.e2e.browser import PHONE, Opener, Person, browser_opened, people
+from tests.e2e.browser import PHONE, Opener, Person
 from tests.e2e.live import Live
 
 pytestmark = pytest.mark.e2e
 EMAIL, PASSWORD = "walker@example.org", "a long walk in the hills"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browser_opened() as opened:
-        yield opened
-
-
-@pytest.fixture
-def person(browser: Browser, live: Live) -> Iterator[Opener]:
-    with people(browser, live) as seat:
-        yield seat
 
 
 def on_localhost(live: Live, path: str) -> str:
@@ -66,10 +53,10 @@ def invited(owner: Person, live: Live) -> str:
 
 
 def test_an_invited_person_guards_an_account_and_signs_in_without_a_password(
-    person: Opener, live: Live
+    seat: Opener, live: Live
 ) -> None:
-    link = invited(person(), live)
-    walker = person(size=PHONE)
+    link = invited(seat(), live)
+    walker = seat(size=PHONE)
     page = walker.page
     authenticator(walker)
     page.goto(link)
