@@ -92,6 +92,7 @@ class OpenAIChatParser(SseParser):
         chunk = message
         if name == "error" or "error" in chunk:
             self._failed(chunk)
+        usage = chunk.get("usage")
         choices = chunk.get("choices")
         if choices and isinstance(choices, list) and isinstance(choices[0], dict):
             choice = choices[0]
@@ -99,14 +100,15 @@ class OpenAIChatParser(SseParser):
             if not choice.get("index"):
                 delta = choice.get("delta")
                 self._delta(delta if isinstance(delta, dict) else choice, out)
+                # Moonshot and some gateways tell the numbers here.
+                usage = usage or choice.get("usage")
                 if choice.get("finish_reason"):
-                    self._finish(choice)
+                    self.finish_raw = text_of(choice["finish_reason"]) or self.finish_raw
         elif chunk.get("object") == "error":
             self._fail(chunk)
         if self.served_model is None or self.upstream_id is None:
             self.served_model = text_of(chunk.get("model")) or self.served_model
             self.upstream_id = text_of(chunk.get("id")) or self.upstream_id
-        usage = chunk.get("usage")
         if "timings" in chunk:
             self._timings(obj(chunk["timings"]))
         if usage:
@@ -128,11 +130,6 @@ class OpenAIChatParser(SseParser):
             )
             self.usage_is_running = True
 
-    def _finish(self, choice: Mapping[str, Any]) -> None:
-        self.finish_raw = text_of(choice["finish_reason"]) or self.finish_raw
-        # Moonshot tells the numbers here.
-        self._add_usage(choice.get("usage"))
-
     def _groq(self, extra: Mapping[str, Any]) -> None:
         self._add_usage(extra.get("usage"))
         if extra.get("error"):
@@ -141,13 +138,13 @@ class OpenAIChatParser(SseParser):
     def _whole(self, answer: Mapping[str, Any], out: list[Event]) -> None:
         if answer.get("error") or answer.get("object") == "error":
             self._failed(answer)
-        choice = next((obj(choice) for choice in items(answer.get("choices"))), None)
-        if choice is not None:
+        choice = next((obj(choice) for choice in items(answer.get("choices"))), {})
+        if choice:
             self._delta(obj(choice.get("message")) or choice, out)
             self.finish_raw = text_of(choice.get("finish_reason"))
         self.served_model = text_of(answer.get("model"))
         self.upstream_id = text_of(answer.get("id"))
-        self._add_usage(answer.get("usage"))
+        self._add_usage(answer.get("usage") or choice.get("usage"))
 
     def _failed(self, chunk: Mapping[str, Any]) -> None:
         if chunk.get("error") or "choices" not in chunk:
