@@ -134,6 +134,14 @@ def documents_list(viewer: Viewer, collection_id: UUID) -> QuerySet[Document]:
     return Document.objects.filter(collection=collection_get(viewer, collection_id)).order_by("-created_at")
 
 
+def documents_unread(collection_ids: Sequence[UUID]) -> int:
+    """How many documents of these collections are still on their way in, with nothing of them to be found yet; for a
+    caller who was let search them.
+    """
+    waiting = Document.objects.filter(status__in=(Status.QUEUED, *WORKING), serving_version=0)
+    return waiting.filter(collection__in=collection_ids).count()
+
+
 MOST_CHANGED = 200
 
 

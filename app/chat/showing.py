@@ -125,6 +125,16 @@ def retrieval_notices(ask: Ask, prompt: Prompt) -> Iterable[dict[str, Any]]:
         }
 
 
+def unread(documents: int) -> dict[str, Any]:
+    """What search could not see yet, so that nobody takes its silence for the documents'."""
+    message = (
+        "A document in there is still being read; what it says cannot be found yet."
+        if documents == 1
+        else f"{documents} documents in there are still being read; what they say cannot be found yet."
+    )
+    return {"code": "still_reading", "message": message, "documents": documents}
+
+
 def quotes(found: Iterable[Quote], passages: Sequence[Passage]) -> list[dict[str, Any]]:
     """Items of the `quotes` event; each names its collection, so that a replay can ask for the right to it again."""
     return [

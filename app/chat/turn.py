@@ -42,6 +42,7 @@ from inference_client.types import Event, Message, ReasoningDelta, TextDelta, To
 from retrieval.errors import RetrievalError
 from retrieval.quotes import quote_sentences
 from retrieval.search import search
+from retrieval.selectors import documents_unread
 from retrieval.stitching import stitch
 from retrieval.types import Passage, Prompt, Quote, Viewer
 
@@ -143,6 +144,9 @@ class Turn:
             limit=SEARCH_LIMIT * 2 if searched else SEARCH_LIMIT,
             payer=admission,
         )
+        shelves = [c for c in self.ask.collections if c != self.ask.attachments_id]
+        if on_their_way := await run_db(documents_unread, shelves):
+            self.log.emit("notice", showing.unread(on_their_way))
         for notice in admission.notices:
             self.log.emit("notice", notice)
         if not searched:

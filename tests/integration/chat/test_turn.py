@@ -16,7 +16,7 @@ from app.chat.models import Conversation, SentPassage, Turn
 from app.chat.runs import Run
 from app.chat.types import Ask
 from app.common.money import money
-from retrieval.models import Collection
+from retrieval.models import Collection, Document
 from retrieval.services import collection_create, document_create, document_ingest
 from tests.integration.chat.conftest import take
 from tests.integration.chat.upstream import answered, said
@@ -122,6 +122,22 @@ def test_nothing_found_is_said(gather: Gather, team: Team, user: User, servers: 
     assert taken.named("sources") == [{"items": []}]
     notices = {n["code"]: n["message"] for n in taken.named("notice")}
     assert "Empty" in notices["nothing_found"]
+
+
+def test_what_is_still_being_read_is_said(gather: Gather, library: Collection) -> None:
+    """One document is ready, two wait for the worker, and a new version of none hides the old."""
+    for name in ("pump.txt", "roof.txt"):
+        content = f"The {name} is looked after by somebody else.".encode()
+        document_create(collection=library, name=name, content=content, created_by="user:x")
+    taken = take(gather("Who services the boiler in Leiden?", collections=[library.id], max_output_tokens=16))
+    (notice,) = [n for n in taken.named("notice") if n["code"] == "still_reading"]
+    assert notice["documents"] == 2
+    assert "2 documents" in notice["message"]
+    assert taken.named("sources")[0]["items"]
+
+    Document.objects.filter(status="queued").update(serving_version=1)
+    taken = take(gather("And in Leiden?", collections=[library.id], max_output_tokens=16))
+    assert not [n for n in taken.named("notice") if n["code"] == "still_reading"]
 
 
 def test_a_refused_turn_leaves_nothing_behind(gather: Gather, team: Team) -> None:
