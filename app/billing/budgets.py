@@ -121,6 +121,8 @@ def windows_carry(*, before: UUID, after: UUID) -> None:
 
     Within the caller's transaction. What is held counts as used; no line moves, so the room is what shrinks.
     """
+    # Whoever begins a window holds a share of this row: such a window is seen here, or not begun any more.
+    Budget.objects.select_for_update(no_key=True).get(id=before)
     budget = Budget.objects.get(id=after)
     covered = Q(subject=budget.subject) | Q(subject__startswith=budget.subject.removesuffix("*"))
     windows = BudgetWindow.objects.select_for_update().filter(covered, budget=before, ends_at__gt=now())

@@ -297,11 +297,15 @@ BEGIN
         v_short := v_short || w.id;
       END IF;
     END LOOP;
-    -- Whoever waited for these locks may have waited for a change of the limit's zone: what that had used was carried
-    -- into new windows by then, and would not see a hold that lands in the old ones.
+    -- Whoever waited for these locks may have waited for a change of the limit's zone, or for an own limit that takes
+    -- the place of a default: what that had used was carried into new windows by then, which would not see a hold that
+    -- lands in the old ones.
     IF EXISTS (
       SELECT FROM billing_budgetwindow x JOIN billing_budget g ON g.id = x.budget_id
-      WHERE x.id = ANY (s.ids) AND NOT g.active)
+      WHERE x.id = ANY (s.ids) AND (NOT g.active OR g.subject <> x.subject AND EXISTS (
+        SELECT FROM billing_budget o
+        WHERE o.active AND o.scope = g.scope AND o.unit = g.unit AND o.price_key = g.price_key
+          AND o.subject = ANY (ARRAY[x.subject, 'a:' || v_team || ':*']) AND o.subject <> g.subject)))
     THEN
       PERFORM billing_unwrite(r.id);
       RETURN billing_reserve(p);

@@ -11,6 +11,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.models import Sum
 
+from app.billing.budgets import windows_carry
 from app.billing.errors import BudgetExhausted
 from app.billing.models import BudgetWindow, LedgerEntry, Reservation
 from app.billing.selectors import limits_remaining
@@ -154,6 +155,14 @@ def test_prices_set_at_once_never_overlap() -> None:
     assert len(set(spans)) == 6
 
 
+def asked_for(item: Hold) -> bool:
+    """Ask for it in a thread of its own."""
+    try:
+        return admitted(item)
+    finally:
+        connection.close()
+
+
 def test_a_hold_that_waits_while_a_limits_zone_changes_counts_in_the_new_window(
     roomy: UUID, payer: Payer, hold: MakeHold
 ) -> None:
@@ -161,23 +170,66 @@ def test_a_hold_that_waits_while_a_limits_zone_changes_counts_in_the_new_window(
     budget_set(**rule, team_id=payer.team_id, zone="UTC")
     assert admitted(hold())
 
-    def ask(item: Hold) -> bool:
-        try:
-            return admitted(item)
-        finally:
-            connection.close()
-
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
             budget_set(**rule, team_id=payer.team_id, zone="Asia/Tokyo")
-            waiting = pool.submit(ask, hold())
+            waiting = pool.submit(asked_for, hold())
             blocked(waiting)
         assert waiting.result(timeout=60)
     assert not admitted(hold())
     assert ledger_verify().differences == ()
 
 
-def blocked(work: Future[bool]) -> None:
+ALLOWANCE: dict[str, Any] = {"scope": "allowance", "unit": "requests", "limit": 2, "period": "month"}
+
+
+@transaction.atomic
+def own_limit(default: UUID, payer: Payer, *, everyone: bool) -> None:
+    """Put a limit of the team's members, or of this one, in the place of everybody's."""
+    account = {} if everyone else {"account_id": payer.account_id}
+    windows_carry(before=default, after=budget_set(**ALLOWANCE, team_id=payer.team_id, **account))
+
+
+@pytest.mark.parametrize("everyone", [False, True])
+def test_a_hold_that_waits_while_an_own_limit_replaces_the_default_counts_in_the_own_one(
+    roomy: UUID, payer: Payer, hold: MakeHold, everyone: bool
+) -> None:
+    default = budget_set(**ALLOWANCE)
+    assert admitted(hold())
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            own_limit(default, payer, everyone=everyone)
+            waiting = pool.submit(asked_for, hold())
+            blocked(waiting)
+        assert waiting.result(timeout=60)
+    assert not admitted(hold())
+    assert ledger_verify().differences == ()
+
+
+def test_an_own_limit_waits_for_a_hold_that_begins_the_window_of_the_default(
+    roomy: UUID, payer: Payer, hold: MakeHold
+) -> None:
+    default = budget_set(**ALLOWANCE)
+
+    def replace() -> None:
+        try:
+            own_limit(default, payer, everyone=False)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            assert admitted(hold())
+            waiting = pool.submit(replace)
+            blocked(waiting)
+        waiting.result(timeout=60)
+    assert admitted(hold())
+    assert not admitted(hold())
+    assert ledger_verify().differences == ()
+
+
+def blocked(work: Future[Any]) -> None:
     """Until that work waits for a row that this transaction holds."""
     with connection.cursor() as cursor:
         while True:
