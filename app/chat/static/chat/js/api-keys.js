@@ -1,10 +1,10 @@
 // API keys: made, shown once with a way to use them, listed with their last use, revoked.
 import { all, get, post, remove } from "../../common/js/api.js";
-import { h, icon, skeleton } from "../../common/js/dom.js";
+import { failed, h, report, skeleton } from "../../common/js/dom.js";
 import { ago, day, exactTime } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
 import { keyForm, showProblems } from "./key-form.js";
-import { copyButton } from "./share-panel.js";
+import { ask, copyButton, formBehind, shownOnce } from "./own-list.js";
 
 const box = document.getElementById("keys");
 const formBox = document.getElementById("key-form-box");
@@ -14,11 +14,7 @@ const opener = document.getElementById("new-key");
 let keys = [];
 let me = null;
 let models = [];
-
-function say(error) {
-  problem.hidden = !error;
-  problem.replaceChildren(...(error ? [h("div", { class: "callout bad" }, icon("alert"), h("p", { class: "grow" }, error.message))] : []));
-}
+const say = (error) => report(problem, error);
 
 function example(title, code) {
   return h("div", {}, h("div", { class: "example-head" }, h("h3", {}, title), copyButton(() => code, t("Copy"))), h("pre", { tabindex: "0" }, h("code", {}, code)));
@@ -29,22 +25,14 @@ function showOnce(made) {
   const model = made.models?.[0] ?? models[0]?.id ?? "MODEL";
   const curl = `curl ${base}/v1/chat/completions \\\n  -H "Authorization: Bearer ${made.key}" \\\n  -H "Content-Type: application/json" \\\n  -d '{"model": "${model}", "messages": [{"role": "user", "content": "Hello"}]}'`;
   const python = `from openai import OpenAI\n\nclient = OpenAI(base_url="${base}/v1", api_key="${made.key}")\nanswer = client.chat.completions.create(\n    model="${model}",\n    messages=[{"role": "user", "content": "Hello"}],\n)\nprint(answer.choices[0].message.content)`;
-  issued.replaceChildren(h("section", { class: "issued", tabindex: "-1", "aria-label": t("Your new key") },
-    h("h2", {}, t("Your new key")),
-    h("p", {}, t("This is the only time it is shown. Copy it now and keep it as you keep a password.")),
-    h("pre", { tabindex: "0" }, h("code", { class: "plain-key" }, made.key)),
-    h("div", { class: "example-head" }, copyButton(() => made.key, t("Copy the key")),
-      h("button", { type: "button", class: "button compact", onclick: () => { issued.replaceChildren(); opener.focus(); } }, t("I have kept it"))),
-    example("curl", curl), example("Python, openai", python)));
-  issued.firstChild.focus();
+  shownOnce(issued, {
+    heading: "h2", title: t("Your new key"), secret: made.key, copy: t("Copy the key"), next: opener,
+    words: t("This is the only time it is shown. Copy it now and keep it as you keep a password."),
+    more: [example("curl", curl), example("Python, openai", python)],
+  });
 }
 
-function closeForm() {
-  formBox.hidden = true;
-  formBox.replaceChildren();
-  opener.setAttribute("aria-expanded", "false");
-  opener.focus();
-}
+const closeForm = formBehind(opener, formBox, () => keyForm({ me, models, send, cancel: () => closeForm() }));
 
 async function send(body) {
   const form = formBox.querySelector("form");
@@ -64,15 +52,6 @@ async function send(body) {
   }
 }
 
-function openForm() {
-  if (!formBox.hidden) return closeForm();
-  formBox.replaceChildren(keyForm({ me, models, send, cancel: closeForm }));
-  formBox.hidden = false;
-  opener.setAttribute("aria-expanded", "true");
-  formBox.querySelector("input").focus();
-  return undefined;
-}
-
 function facts(key) {
   const ended = key.expires_at && new Date(key.expires_at) <= new Date();
   const periods = { day: t("a day"), week: t("a week"), month: t("a month"), lifetime: t("for good") };
@@ -88,11 +67,11 @@ function facts(key) {
   ].filter(Boolean).join(" · ");
 }
 
-function ask(key, node) {
-  const no = h("button", { type: "button", class: "button compact", onclick: draw }, t("Keep"));
-  node.replaceChildren(h("p", { class: "grow" }, t("Revoke “{name}”? Whatever uses it is refused from now on. This cannot be undone.", { name: key.name })),
-    h("button", { type: "button", class: "button compact danger", onclick: () => void revoke(key) }, t("Revoke")), no);
-  no.focus();
+function askFirst(key, node) {
+  ask(node, {
+    words: t("Revoke “{name}”? Whatever uses it is refused from now on. This cannot be undone.", { name: key.name }),
+    yes: t("Revoke"), act: () => revoke(key), keep: draw,
+  });
 }
 
 async function revoke(key) {
@@ -120,7 +99,7 @@ function row(key) {
   const node = h("li", { class: ended ? "key expired" : "key", data: { id: key.id } },
     h("div", { class: "grow" }, h("h2", { class: "small" }, key.name, " ", h("code", {}, `${key.prefix}…`)),
       h("p", { class: "muted small" }, facts(key)), h("p", { class: "muted small" }, used, " · ", key.scopes.join(", "))),
-    h("button", { type: "button", class: "button compact danger", "aria-label": t("Revoke {name}", { name: key.name }), onclick: () => ask(key, node) }, t("Revoke")));
+    h("button", { type: "button", class: "button compact danger", "aria-label": t("Revoke {name}", { name: key.name }), onclick: () => askFirst(key, node) }, t("Revoke")));
   return node;
 }
 
@@ -138,10 +117,8 @@ async function begin() {
     opener.disabled = false;
     draw();
   } catch (error) {
-    box.replaceChildren(h("div", { class: "callout bad", role: "alert" }, h("div", { class: "grow" }, h("p", {}, error.message),
-      h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: () => void begin() }, t("Try again"))))));
+    box.replaceChildren(failed(error, begin));
   }
 }
 
-opener.addEventListener("click", openForm);
 void begin();

@@ -1,6 +1,6 @@
 // The page of saved assistants: a list, and one form for making and changing.
 import { ApiError, all, get, patch, post, remove } from "../../common/js/api.js";
-import { h, icon, skeleton } from "../../common/js/dom.js";
+import { h, icon, report, skeleton } from "../../common/js/dom.js";
 import { count } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
 
@@ -21,9 +21,7 @@ function say(words) {
 }
 
 function showProblem(error, retry = null) {
-  problem.hidden = !error;
-  problem.replaceChildren(...(error ? [h("div", { class: "callout bad" }, icon("alert"), h("div", { class: "grow" }, h("p", {}, error.message),
-    retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, t("Try again"))) : null))] : []));
+  report(problem, error, retry);
 }
 
 const collectionName = (id) => collections.find((item) => item.id === id)?.name ?? t("a collection you may not read");
@@ -157,7 +155,7 @@ async function begin() {
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     list.replaceChildren();
-    showProblem(error, () => void begin());
+    showProblem(error, begin);
   }
 }
 

@@ -1,6 +1,6 @@
 // The documents page: collections on the left, the documents of one of them on the right.
 import { BASE, all, get, page, post, remove } from "../../common/js/api.js";
-import { h, icon, skeleton } from "../../common/js/dom.js";
+import { h, icon, report, skeleton } from "../../common/js/dom.js";
 import { count } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
 import { documentRow } from "./document-row.js";
@@ -30,8 +30,7 @@ function say(words) {
 }
 
 function showProblem(error) {
-  problem.hidden = !error;
-  problem.replaceChildren(...(error ? [h("div", { class: "callout bad" }, icon("alert"), h("div", { class: "grow" }, error.message))] : []));
+  report(problem, error);
 }
 
 const may = (verb) => current.verbs === undefined || current.verbs.includes(verb);

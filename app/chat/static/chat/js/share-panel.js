@@ -1,8 +1,9 @@
 // Sharing one conversation: make a link, copy it, take it back. Opens beside what it belongs to, never over the page.
 import { get, post, remove } from "../../common/js/api.js";
-import { copyText, h, icon, iconButton, skeleton } from "../../common/js/dom.js";
+import { h, iconButton, skeleton } from "../../common/js/dom.js";
 import { day, exactTime } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
+import { copyButton } from "./own-list.js";
 
 const DAY_MS = 86_400_000;
 const TERMS = [[7, () => t("In 7 days")], [30, () => t("In 30 days")], [365, () => t("In a year")], [0, () => t("Never")]];
@@ -10,16 +11,6 @@ const TERMS = [[7, () => t("In 7 days")], [30, () => t("In 30 days")], [365, () 
 function select(id, label, options) {
   return h("div", { class: "field" }, h("label", { for: id }, label),
     h("select", { class: "input", id }, options.map(([value, words, chosen]) => h("option", { value, selected: chosen || null }, words))));
-}
-
-/** Copy and say so on the button itself. */
-export function copyButton(text, label) {
-  const button = h("button", { type: "button", class: "button compact", onclick: async () => {
-    const done = await copyText(text());
-    button.replaceChildren(icon(done ? "check" : "x", true), done ? t("Copied") : t("Copy it by hand"));
-    window.setTimeout(() => button.replaceChildren(icon("copy", true), label), 2000);
-  } }, icon("copy", true), label);
-  return button;
 }
 
 /** One link with what it allows; `removed` is called when it was taken back. */

@@ -1,6 +1,6 @@
 // A shared conversation, read only: questions, answers, and the sources that this reader may open.
 import { get, page } from "../../common/js/api.js";
-import { h, icon, pageData, skeleton } from "../../common/js/dom.js";
+import { failed, h, pageData, skeleton } from "../../common/js/dom.js";
 import { ago, day, exactTime } from "../../common/js/format.js";
 import { t, tn } from "../../common/js/i18n.js";
 import { render } from "../../common/js/markdown.js";
@@ -58,12 +58,6 @@ async function everything(path) {
   return found.reverse();
 }
 
-function failed(error) {
-  const gone = error.status === 404;
-  thread.replaceChildren(h("div", { class: "callout bad", role: "alert" }, icon("alert"), h("div", { class: "grow" },
-    h("p", {}, error.message), gone ? null : h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: () => void begin() }, t("Try again"))))));
-}
-
 async function begin() {
   const { share } = pageData("page");
   thread.replaceChildren(skeleton(6));
@@ -79,7 +73,8 @@ async function begin() {
     if (!messages.length) thread.replaceChildren(h("p", { class: "muted" }, t("The answer is still being written. Open the link again in a moment.")));
   } catch (error) {
     if (!error.code) throw error;
-    failed(error);
+    const gone = error.status === 404;
+    thread.replaceChildren(failed(error, gone ? null : begin));
   }
 }
 

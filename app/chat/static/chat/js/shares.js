@@ -1,6 +1,6 @@
 // The links that this person made: copy, look, take back.
 import { get } from "../../common/js/api.js";
-import { h, skeleton } from "../../common/js/dom.js";
+import { failed, h, skeleton } from "../../common/js/dom.js";
 import { t } from "../../common/js/i18n.js";
 import { linkRow } from "./share-panel.js";
 
@@ -24,8 +24,7 @@ async function begin() {
   try {
     draw((await get("shares/")).items);
   } catch (error) {
-    box.replaceChildren(h("div", { class: "callout bad", role: "alert" }, h("div", { class: "grow" }, h("p", {}, error.message),
-      h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: () => void begin() }, t("Try again"))))));
+    box.replaceChildren(failed(error, begin));
   }
 }
 

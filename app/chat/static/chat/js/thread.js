@@ -1,6 +1,6 @@
 // The thread: loads messages, draws the branch on screen, follows the end only while the reader is there.
 import { get, page } from "../../common/js/api.js";
-import { h, icon, iconButton, skeleton } from "../../common/js/dom.js";
+import { failed, h, iconButton, skeleton } from "../../common/js/dom.js";
 import { ago, exactTime } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
 import { asNotice } from "./answer.js";
@@ -209,8 +209,7 @@ export function clear() {
 }
 
 export function showFailure(message, retry) {
-  thread.replaceChildren(h("div", { class: "callout bad", role: "alert" }, icon("alert"),
-    h("div", { class: "grow" }, h("p", {}, message), retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: retry }, t("Try again"))) : null)));
+  thread.replaceChildren(failed({ message }, retry));
 }
 
 export function start(given) {

@@ -1,10 +1,10 @@
 // Webhooks: addresses that hear when something of theirs has ended.
 import { get, patch, post, remove } from "../../common/js/api.js";
-import { h, icon, skeleton } from "../../common/js/dom.js";
+import { failed, h, report, skeleton } from "../../common/js/dom.js";
 import { ago, exactTime } from "../../common/js/format.js";
 import { t, tn } from "../../common/js/i18n.js";
 import { told } from "../../common/js/sentences.js";
-import { copyButton } from "./share-panel.js";
+import { ask, formBehind, shownOnce } from "./own-list.js";
 
 const EVENTS = {
   "document.ready": () => t("a document can be searched"),
@@ -22,39 +22,25 @@ const problem = document.getElementById("webhook-problem");
 const opener = document.getElementById("new-webhook");
 let hooks = [];
 let me = null;
-
-function say(error) {
-  problem.hidden = !error;
-  problem.replaceChildren(...(error ? [h("div", { class: "callout bad" }, icon("alert"), h("p", { class: "grow" }, error.message))] : []));
-}
+const say = (error) => report(problem, error);
 
 function announce(words) {
   document.getElementById("said").textContent = words;
 }
 
-function closeForm() {
-  formBox.hidden = true;
-  formBox.replaceChildren();
-  opener.setAttribute("aria-expanded", "false");
-  opener.focus();
+function showOnce(secret) {
+  shownOnce(issued, {
+    heading: "h3", title: t("The secret of the new webhook"), secret, copy: t("Copy the secret"), next: opener,
+    words: t("Messages are signed with it, so that your program knows they are ours. This is the only time it is shown."),
+  });
 }
 
-function showOnce(made) {
-  issued.replaceChildren(h("section", { class: "issued", tabindex: "-1", "aria-label": t("The secret of the new webhook") },
-    h("h3", {}, t("The secret of the new webhook")),
-    h("p", {}, t("Messages are signed with it, so that your program knows they are ours. This is the only time it is shown.")),
-    h("pre", { tabindex: "0" }, h("code", {}, made.secret)),
-    h("div", { class: "example-head" }, copyButton(() => made.secret, t("Copy the secret")),
-      h("button", { type: "button", class: "button compact", onclick: () => { issued.replaceChildren(); opener.focus(); } }, t("I have kept it")))));
-  issued.firstChild.focus();
-}
-
-async function send(form) {
-  const of = (id) => form.querySelector(`#${id}`).value.trim();
+async function send(node) {
+  const of = (id) => node.querySelector(`#${id}`).value.trim();
   const owner = of("webhook-owner");
-  const events = [...form.querySelectorAll("[name=event]:checked")].map((one) => one.value);
+  const events = [...node.querySelectorAll("[name=event]:checked")].map((one) => one.value);
   const body = { name: of("webhook-name"), url: of("webhook-url"), events, ...(owner ? { kind: "team", team: owner } : {}) };
-  const button = form.querySelector("[type=submit]");
+  const button = node.querySelector("[type=submit]");
   button.disabled = true;
   say(null);
   try {
@@ -62,7 +48,7 @@ async function send(form) {
     closeForm();
     hooks = [made, ...hooks];
     draw();
-    showOnce({ secret });
+    showOnce(secret);
   } catch (error) {
     const [words] = Object.values(error.detail?.fields ?? {}).flat();
     say(words ? { message: words } : error);
@@ -70,10 +56,9 @@ async function send(form) {
   }
 }
 
-function openForm() {
-  if (!formBox.hidden) return closeForm();
+function form() {
   const managed = me.teams.filter((team) => ["admin", "owner"].includes(team.role));
-  const form = h("form", { class: "key-form", "aria-label": t("New webhook"), onsubmit: (event) => { event.preventDefault(); void send(form); } },
+  const node = h("form", { class: "key-form", "aria-label": t("New webhook"), onsubmit: (event) => { event.preventDefault(); void send(node); } },
     h("div", { class: "field" }, h("label", { for: "webhook-name" }, t("Name")), h("input", { class: "input", id: "webhook-name", maxlength: "100", required: true, autocomplete: "off" })),
     h("div", { class: "field" }, h("label", { for: "webhook-url" }, t("Address")), h("input", { class: "input", id: "webhook-url", type: "url", maxlength: "500", required: true, placeholder: "https://…", autocomplete: "off" })),
     h("div", { class: "field" }, h("label", { for: "webhook-owner" }, t("It hears of")), h("select", { class: "input", id: "webhook-owner" },
@@ -81,12 +66,10 @@ function openForm() {
     h("fieldset", {}, h("legend", {}, t("It hears when")), Object.entries(EVENTS).map(([name, words]) =>
       h("label", { class: "check" }, h("input", { type: "checkbox", name: "event", value: name, checked: true }), words()))),
     h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, t("Add the webhook")), h("button", { type: "button", class: "button", onclick: closeForm }, t("Cancel"))));
-  formBox.replaceChildren(form);
-  formBox.hidden = false;
-  opener.setAttribute("aria-expanded", "true");
-  form.querySelector("input").focus();
-  return undefined;
+  return node;
 }
+
+const closeForm = formBehind(opener, formBox, form);
 
 function put(hook) {
   hooks = hooks.map((row) => (row.id === hook.id ? hook : row));
@@ -123,11 +106,11 @@ function end(hook) {
   }, t("The webhook was removed."));
 }
 
-function ask(hook, node) {
-  const no = h("button", { type: "button", class: "button compact", onclick: draw }, t("Keep"));
-  node.replaceChildren(h("p", { class: "grow" }, t("Remove “{name}”? What it has not taken yet is not sent any more.", { name: hook.name })),
-    h("button", { type: "button", class: "button compact danger", onclick: () => void end(hook) }, t("Remove")), no);
-  no.focus();
+function askFirst(hook, node) {
+  ask(node, {
+    words: t("Remove “{name}”? What it has not taken yet is not sent any more.", { name: hook.name }),
+    yes: t("Remove"), act: () => end(hook), keep: draw,
+  });
 }
 
 function facts(hook) {
@@ -152,7 +135,7 @@ function row(hook) {
       hook.problem ? h("p", { class: "warn small" }, t("Not taken: {why}", { why: told(hook.problem.message) })) : null),
     hook.active ? h("button", { type: "button", class: "button compact", "aria-label": t("Send a test to {name}", { name: hook.name }), onclick: () => void test(hook) }, t("Send a test")) : null,
     h("button", { type: "button", class: "button compact", "aria-label": hook.active ? t("Stop {name}", { name: hook.name }) : t("Start {name}", { name: hook.name }), onclick: () => void turn(hook) }, hook.active ? t("Stop") : t("Start again")),
-    h("button", { type: "button", class: "button compact danger", "aria-label": t("Remove {name}", { name: hook.name }), onclick: () => ask(hook, node) }, t("Remove")));
+    h("button", { type: "button", class: "button compact danger", "aria-label": t("Remove {name}", { name: hook.name }), onclick: () => askFirst(hook, node) }, t("Remove")));
   return node;
 }
 
@@ -168,10 +151,8 @@ async function begin() {
     opener.disabled = false;
     draw();
   } catch (error) {
-    box.replaceChildren(h("div", { class: "callout bad", role: "alert" }, h("div", { class: "grow" }, h("p", {}, error.message),
-      h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: () => void begin() }, t("Try again"))))));
+    box.replaceChildren(failed(error, begin));
   }
 }
 
-opener.addEventListener("click", openForm);
 void begin();

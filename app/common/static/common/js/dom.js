@@ -1,4 +1,6 @@
 // Building elements without markup strings: nothing a person or a model wrote is ever parsed as HTML here.
+import { t } from "./i18n.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function assign(node, name, value) {
@@ -47,6 +49,18 @@ export function pageData(id) {
 export function skeleton(lines = 3) {
   const rows = Array.from({ length: lines }, (_, i) => h("span", { class: i % 2 ? "skeleton short" : "skeleton" }));
   return h("div", { class: "skeleton-box", "aria-hidden": "true" }, rows);
+}
+
+/** What went wrong, in the place of what was asked for; `again` where another try may help. */
+export function failed(error, again = null) {
+  const retry = again && h("div", { class: "actions" }, h("button", { type: "button", class: "button compact", onclick: () => void again() }, t("Try again")));
+  return h("div", { class: "callout bad", role: "alert" }, icon("alert"), h("div", { class: "grow" }, h("p", {}, error.message), retry));
+}
+
+/** Say in `box` what went wrong, or with null that nothing is wrong any more. */
+export function report(box, error, again = null) {
+  box.hidden = !error;
+  box.replaceChildren(...(error ? [failed(error, again)] : []));
 }
 
 /** Copy text; says whether it worked, so that the caller can say so. */
