@@ -11,7 +11,7 @@ import json
 import re
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,7 +63,20 @@ _CALL = re.compile(
 )
 _SCRIPT_TEXT = re.compile(r"\bt[x]?\(\"((?:[^\"\\]|\\.)*)\"")
 _SCRIPT_NUMBER = re.compile(r"\btn\(\"((?:[^\"\\]|\\.)*)\", \"((?:[^\"\\]|\\.)*)\"")
+_SCRIPT_CALL = re.compile(r"\bt[nx]?\(\"(?:[^\"\\]|\\.)*\"(?:, \"(?:[^\"\\]|\\.)*\")?")
+_SCRIPT_COMMENT = re.compile(r"(?m)^\s*(?://|/?\*).*$")
+_SCRIPT_WORDS = re.compile(r"([\"`])([A-Z“][^\"`<\n]*[\w”] [^\"`<\n]* \w[^\"`<\n]*)\1")
 _NOT_WORDS = {"", "Tessera", "curl", "/api/v1/docs/", "English", "Deutsch"}
+_NOT_SAID = {"What happens when a budget is used up?", "The stream went silent."}
+"""A question to the English handbook, and what no page shows."""
+READING = [
+    *sorted((ROOT / "retrieval" / "parsing").rglob("*.py")),
+    *(
+        ROOT / "retrieval" / f"{name}.py"
+        for name in ("fetch", "fetching", "injection", "pictures", "pipeline")
+    ),
+]
+"""What says how reading a document went: every sentence of it has its German."""
 
 Key = tuple[str, ...]
 
@@ -128,6 +141,43 @@ def bare_words(source: str) -> list[str]:
     reader.feed(source)
     found = (" ".join(words.split()).strip(" ·.,:;()“”…→") for words in reader.words)
     return [words for words in found if re.search(r"[A-Za-z]{2}", words) and words not in _NOT_WORDS]
+
+
+def bare_script_words(source: str) -> list[str]:
+    """Sentences of a script that it shows without asking for a translation."""
+    source = _SCRIPT_CALL.sub("", _SCRIPT_COMMENT.sub("", source))
+    return [words for _, words in _SCRIPT_WORDS.findall(source) if words not in _NOT_SAID]
+
+
+def sentences_said(source: str) -> Iterator[str]:
+    """Every sentence in Python code that no comment or log is made of; values in it are `7`."""
+    tree = ast.parse(source)
+    passed = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    passed |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if id(node) in passed:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(p.value) if isinstance(p, ast.Constant) else "7" for p in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value.replace("{}", "7")
+        else:
+            continue
+        if re.match(r"[A-Z“7]\S*( \S+){2,}[.?!]$", text):
+            yield text
+
+
+def german_lacks(text: str, sentences: Iterable[str]) -> bool:
+    """Whether a page could not tell this, as sentences.js does it: the longest runs that are known."""
+    patterns = [re.sub(r"\\\{\w+\\\}", "(.+?)", re.escape(sentence)) for sentence in sentences]
+    parts = re.split(r"(?<=[.?!]) (?=[A-Z“])", text)
+    while parts:
+        runs = range(len(parts), 0, -1)
+        known = (n for n in runs if any(re.fullmatch(p, " ".join(parts[:n])) for p in patterns))
+        if (length := next(known, 0)) == 0:
+            return True
+        del parts[:length]
+    return False
 
 
 def server_text() -> str:
@@ -196,6 +246,24 @@ def wanted() -> tuple[set[Key], set[str]]:
     return pages, {key for path in SCRIPTS for key in script_keys(path.read_text(encoding="utf-8"))}
 
 
+def passed_over() -> Iterator[str]:
+    """What stands in a file in English and would be shown like that."""
+    german = set(json.loads(SERVER_WORDS.read_text(encoding="utf-8"))) - {"{name}: {warning}"}
+    searched: tuple[tuple[str, list[Path], Callable[[str], Iterable[str]]], ...] = (
+        ("not marked for translation", TEMPLATES, bare_words),
+        ("not handed to t", SCRIPTS, bare_script_words),
+        (
+            "no German in de.server.json",
+            READING,
+            lambda source: (text for text in sentences_said(source) if german_lacks(text, german)),
+        ),
+    )
+    for what, paths, found in searched:
+        for path in paths:
+            for words in found(path.read_text(encoding="utf-8")):
+                yield f"{path.relative_to(ROOT)}: {what}: {words!r}"
+
+
 def problems() -> Iterator[str]:
     """One line for each thing that is not right."""
     pages, scripts = wanted()
@@ -211,9 +279,7 @@ def problems() -> Iterator[str]:
         yield f"in de.json, but in no script: {text!r}"
     for text in server_gone(json.loads(SERVER_WORDS.read_text(encoding="utf-8")), server_text()):
         yield f"in de.server.json, but the server says it nowhere: {text!r}"
-    for path in TEMPLATES:
-        for words in bare_words(path.read_text(encoding="utf-8")):
-            yield f"{path.relative_to(ROOT)}: not marked for translation: {words!r}"
+    yield from passed_over()
     if PO.with_suffix(".mo").read_bytes() != mo_bytes(said):
         yield "django.mo is not what django.po says: python tools/messages.py compile"
 

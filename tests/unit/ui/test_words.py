@@ -27,6 +27,25 @@ def test_marked_words_are_found() -> None:
     assert messages.script_keys(script) == {"A {b}", "{n} x", "{n} y", "C"}
 
 
+def test_a_sentence_that_a_script_keeps_to_itself_is_found() -> None:
+    script = (
+        't("All is well here."); h("p", { class: "muted small" }, "Nothing is here."); '
+        "say(`“${name}” is no file.`)"
+    )
+    assert messages.bare_script_words(script) == ["Nothing is here.", "“${name}” is no file."]
+
+
+def test_a_sentence_of_a_reader_without_german_is_found() -> None:
+    source = (
+        'raise ReadError(f"“{name}” is broken. Save it again.")\nnote = "Read by {}, in part."\n'
+        '"A docstring is none."'
+    )
+    said = list(messages.sentences_said(source))
+    assert said == ["“7” is broken. Save it again.", "Read by 7, in part."]
+    german = ["“{name}” is broken.", "Save it again."]
+    assert [messages.german_lacks(text, german) for text in said] == [False, True]
+
+
 def test_the_compiled_catalogue_is_read_by_gettext() -> None:
     entries = messages.po_read()
     catalogue = gettext.GNUTranslations(io.BytesIO(messages.mo_bytes(entries)))

@@ -1,5 +1,6 @@
 // From a typed question to a finished answer: makes the conversation, follows the turn, keeps the text safe.
 import { ApiError, get, post, remove, uniqueKey } from "../../common/js/api.js";
+import { t } from "../../common/js/i18n.js";
 import { apply, newAnswer } from "./answer.js";
 import * as attach from "./attach.js";
 import * as composer from "./composer.js";
@@ -267,7 +268,7 @@ export function again(answer) {
 }
 
 export function resume() {
-  void send({ text: "Continue exactly where your last answer ended.", edited: null });
+  void send({ text: t("Continue exactly where your last answer ended."), edited: null });
 }
 
 /** Leave the running turn to the server; it is picked up when the conversation is opened again. */

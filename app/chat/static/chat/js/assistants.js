@@ -29,7 +29,9 @@ const collectionName = (id) => collections.find((item) => item.id === id)?.name 
 function facts(item) {
   const words = [
     item.model, ...item.collections.map(collectionName), item.level === "public" ? null : item.level,
-    t("of {team}{shared}", { team: item.team.name, shared: item.shared_with.length ? `, shared with ${item.shared_with.map((team) => team.name).join(", ")}` : "" }), item.model_name,
+    item.shared_with.length
+      ? t("of {team}, shared with {teams}", { team: item.team.name, teams: item.shared_with.map((team) => team.name).join(", ") })
+      : t("of {team}", { team: item.team.name }), item.model_name,
   ];
   return h("p", { class: "assistant-facts" }, words.filter(Boolean).map((word) => h("span", {}, word)));
 }
@@ -90,7 +92,7 @@ function showSlug() {
 
 function options(select, items, value) {
   byId(select).replaceChildren(...items.map((item) => h("option", { value: item.id }, item.name)));
-  if (value && !items.some((item) => item.id === value)) byId(select).append(h("option", { value }, `${value} (no longer there)`));
+  if (value && !items.some((item) => item.id === value)) byId(select).append(h("option", { value }, t("{value} (no longer there)", { value })));
   byId(select).value = value ?? items[0]?.id ?? "";
 }
 

@@ -35,9 +35,9 @@ export function any() {
 /** Why the question cannot go yet, or "". */
 export function blocked() {
   const waiting = chips.find((chip) => !chip.failed && working(chip));
-  if (waiting) return `“${waiting.name}” is still being read. It takes a moment; then send.`;
+  if (waiting) return t("“{name}” is still being read. It takes a moment; then send.", { name: waiting.name });
   const broken = chips.find((chip) => chip.failed);
-  return broken ? `“${broken.name}” cannot go along. Remove it, then send.` : "";
+  return broken ? t("“{name}” cannot go along. Remove it, then send.", { name: broken.name }) : "";
 }
 
 const WAYS = { whole: t("goes whole"), searched: t("will be searched"), picture: t("goes as a picture") };

@@ -52,7 +52,7 @@ function drawList() {
 
 function emptyPage() {
   pane.replaceChildren(h("div", { class: "blank" }, h("h2", {}, t("No collections yet")),
-    h("p", { class: "muted" }, "A collection holds documents that are searched and shared together. Make one, then drop your files into it."),
+    h("p", { class: "muted" }, t("A collection holds documents that are searched and shared together. Make one, then drop your files into it.")),
     h("button", { type: "button", class: "button primary", onclick: () => showForm(true) }, t("Make a collection"))));
 }
 

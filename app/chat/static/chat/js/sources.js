@@ -2,6 +2,7 @@
 import { get } from "../../common/js/api.js";
 import { h, iconButton, skeleton } from "../../common/js/dom.js";
 import { t } from "../../common/js/i18n.js";
+import { told } from "../../common/js/sentences.js";
 import { splitSources } from "./answer.js";
 import { middle, pagePicture } from "./page-picture.js";
 
@@ -57,8 +58,8 @@ function passage(source, quotes) {
   const warnings = source.warnings ?? [];
   return h("li", { class: "source", id: `source-${source.n}`, tabindex: "-1" },
     h("div", { class: "source-head" }, h("span", { class: "cite plain" }, String(source.n)),
-      h("div", {}, h("p", { class: "source-title" }, source.title || "A source you can no longer open"), where ? h("p", { class: "muted small" }, where) : null)),
-    warnings.map((words) => h("p", { class: "small warn" }, words)),
+      h("div", {}, h("p", { class: "source-title" }, source.title || t("A source you can no longer open")), where ? h("p", { class: "muted small" }, where) : null)),
+    warnings.map((words) => h("p", { class: "small warn" }, told(words))),
     glimpse(source),
     source.text ? h("blockquote", { class: "passage", dir: "auto" },
         paragraphs(source.text, quotes.filter((quote) => quote.n === source.n).map((quote) => quote.text)))

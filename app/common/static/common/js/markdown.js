@@ -12,7 +12,7 @@ md.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
 // A picture address can carry a conversation away to a stranger, so pictures are named and never fetched.
 md.renderer.rules.image = (tokens, index) => {
   const words = tokens[index].content || "picture";
-  return `<span class="no-picture">[${md.utils.escapeHtml(words)}: pictures are not loaded]</span>`;
+  return `<span class="no-picture">[${md.utils.escapeHtml(t("{words}: pictures are not loaded", { words }))}]</span>`;
 };
 
 // Alignment comes as a style attribute, which the content security policy forbids; a class says the same.

@@ -3,10 +3,10 @@ import { load } from "./i18n.js";
 
 const source = document.documentElement.dataset.sentences;
 /** A value ends before the next sentence begins, but a file may be called anything. */
-const VALUES = { name: "(.+?)", error: "(.+?)", span: "([a-z ]+?)" };
+const VALUES = { name: "(.+?)", error: "(.+?)", warning: "(.+)", span: "([a-z ]+?)" };
 const VALUE = "((?:(?![.?!] [\\p{Lu}“]).)+?)";
 /** Values that are words of ours. */
-const WORDED = new Set(["which", "phrase", "span", "who"]);
+const WORDED = new Set(["which", "phrase", "span", "who", "pages", "what", "kind"]);
 /** Where one sentence ends and the next begins. */
 const END = /(?<=[.?!]) (?=[\p{Lu}“])/u;
 
@@ -17,7 +17,7 @@ function compiled([english, german]) {
   const pattern = parts.map((part, i) => (i % 2 ? VALUES[part] ?? VALUE : part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))).join("");
   const names = parts.filter((_, i) => i % 2);
   const weight = english.replace(/\{\w+\}/g, "").length;
-  return { pattern: new RegExp(`^${pattern}$`, "su"), names, german, weight, ends: /[.?!]$/.test(english) };
+  return { pattern: new RegExp(`^${pattern}$`, "su"), names, german, weight, ends: /[.?!]$|\{(?:error|warning)\}$/.test(english) };
 }
 
 /** The German of exactly this text, a sentence or a part of one, or null. */
@@ -26,6 +26,8 @@ function whole(text, ends = true) {
     const { names, german } = one;
     const found = one.ends === ends && one.pattern.exec(text);
     if (!found) continue;
+    // What a file within a file is warned of stands behind its name; any other colon is none of ours.
+    if (names.at(-1) === "warning" && told(found.at(-1)) === found.at(-1)) continue;
     const values = Object.fromEntries(names.map((name, i) => [name, filled(name, found[i + 1])]));
     return german.replace(/\{(\w+)\}/g, (_, name) => values[name]);
   }
@@ -34,7 +36,9 @@ function whole(text, ends = true) {
 
 /** Names of files, teams and hosts stay as they are, whatever words they are made of. */
 function filled(name, text) {
-  if (name === "error") return whole(text) ?? text;
+  if (name === "warning") return told(text);
+  // A sentence that ends with another may have lost its own full stop.
+  if (name === "error") return /[.?!]$/.test(text) ? told(text) : told(`${text}.`).replace(/\.$/, "");
   return WORDED.has(name) ? whole(text, false) ?? text : text;
 }
 
