@@ -127,7 +127,7 @@ class Nginx:
         before = set(self._workers())
         self._write(upstreams)
         self._process.send_signal(signal.SIGHUP)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 240
         while not set(self._workers()) - before:
             assert time.monotonic() < deadline, self.complaints()
             time.sleep(0.05)

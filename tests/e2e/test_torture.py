@@ -16,7 +16,7 @@ import pytest
 from tests.e2e.flood import flood_made, servers_of
 from tests.e2e.live import Live, until
 from tests.e2e.nginx import Nginx, nginx, required
-from tests.e2e.torture import Reader, Screen, Teller
+from tests.e2e.torture import Reader, Screen, Stalled, Teller
 from tests.stack import command
 
 pytestmark = [pytest.mark.live(alone=True), pytest.mark.prove]
@@ -48,7 +48,17 @@ class Torture:
     async def read(self, reader: Reader, http: httpx.AsyncClient) -> None:
         await asyncio.sleep(self.random.random() * 10)
         while self.on:
-            await reader.tell(http, self.random.randrange(20, 90))
+            try:
+                await reader.tell(http, self.random.randrange(20, 90))
+            except Stalled as exc:
+                waiting = [reader.where(reader.screens[-1]) for reader in self.readers if reader.waits]
+                raise AssertionError("\n".join([str(exc), self.known(exc.turn_id), *waiting[:20]])) from exc
+
+    def known(self, turn_id: str) -> str:
+        """What the database and the processes say of a turn that does not end."""
+        turn = self.live.turn_row(turn_id) if turn_id else "none"
+        ready = {url: self.live.ready(url) for url in self.urls}
+        return f"the turn: {turn}; held: {len(self.live.held())}; ready: {ready}; {dict(self.counts)}"
 
     async def kill(self) -> None:
         """A web process dies, and another takes its place behind the proxy."""
@@ -139,7 +149,7 @@ def test_each_text_is_what_the_server_sent_and_each_is_booked_once(live: Live) -
     assert wrong == {}, f"{len(wrong)} of {len(screens)}"
     # Asked once, however often the request was repeated.
     assert sorted(rows) == sorted(screen.turn_id for screen in screens)
-    until(lambda: flood.held() == 0 or None, "every hold has ended", patience=240)
+    until(lambda: flood.held() == 0 or None, "every hold has ended", patience=900)
     price, _, charges = flood.sums()
     assert charges == sum(entries for _, _, entries in rows.values())
     assert price == charges * Decimal("0.01")

@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 import re
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ from inference_client.testing.fault_server import FaultServer, Script
 
 PACE_SECONDS = 0.2
 PATIENCE_SECONDS = 600
-"""How long one story may take: a process died, the sweeper came by, a new process started, all on a busy machine."""
+"""How long a reader may hear nothing new: a process died, the sweeper came by, a new one started, on a busy machine.
+A story that goes on, however slowly, is waited for."""
 _QUESTION = re.compile(rb"Story (\d+) in (\d+) words")
 _WORDS = ("sea ", "lamp ", "Grüße ", "日本 ", "keeper ", "\n\n", "🌊 ", "and ", "`x = 1` ", "naïve ")
 _ONE_WORD = b'"content":'
@@ -91,6 +93,11 @@ class Screen:
             self.ends.append(data.get("finish_reason") or data["code"])
 
     @property
+    def place(self) -> tuple[str, int]:
+        """How far it is; two that are equal have nothing new between them."""
+        return self.turn_id, self.last_id
+
+    @property
     def sent(self) -> str:
         """What the model server says, unless its caller dies."""
         words = story(self.number, self.words)
@@ -109,6 +116,14 @@ async def events(response: httpx.Response) -> AsyncIterator[tuple[int, str, dict
             yield number, name, json.loads(line[6:])
 
 
+class Stalled(AssertionError):
+    """A reader heard nothing new for too long; says where it waits."""
+
+    def __init__(self, words: str, turn_id: str) -> None:
+        super().__init__(words)
+        self.turn_id = turn_id
+
+
 class Reader:
     """One of many: asks, reads, loses the line, comes back with `Last-Event-ID`, until the turn has ended."""
 
@@ -119,24 +134,51 @@ class Reader:
         self.screens: list[Screen] = []
         self.counts: Counter[str] = Counter()
         self.conversation = ""
+        self.doing = "nothing yet"
 
     async def tell(self, http: httpx.AsyncClient, words: int) -> None:
-        """One story to its end."""
+        """One story to its end. Errors: Stalled when nothing new comes any more."""
         fickle = self.random.random() < 0.1
         screen = Screen(self.number * 10_000 + len(self.screens), words, fickle)
         self.screens.append(screen)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not screen.ends:
-                try:
+        moved, place = time.monotonic(), screen.place
+        while not screen.ends:
+            try:
+                # A stream may be kept warm and yet tell nothing.
+                async with asyncio.timeout(PATIENCE_SECONDS):
                     await self._read(http, screen)
-                except httpx.TransportError:
-                    self.counts["cut"] += 1
-                await asyncio.sleep(self.random.random() * 0.3)
+            except httpx.TransportError as exc:
+                self.counts["cut"] += 1
+                self.doing += f", cut ({type(exc).__name__})"
+            except TimeoutError:
+                self.counts["left a slow stream"] += 1
+            if place != screen.place:
+                moved, place = time.monotonic(), screen.place
+            if not screen.ends and time.monotonic() - moved > PATIENCE_SECONDS:
+                raise Stalled(f"nothing new for {PATIENCE_SECONDS} s: {self.where(screen)}", screen.turn_id)
+            await asyncio.sleep(self.random.random() * 0.3)
+
+    @property
+    def waits(self) -> bool:
+        """Whether its newest story has not ended."""
+        return bool(self.screens) and not self.screens[-1].ends
+
+    def where(self, screen: Screen) -> str:
+        """How far this reader got, and what it did last."""
+        kind = "fickle" if screen.fickle else "steady"
+        turn = f"turn {screen.turn_id} at event {screen.last_id}" if screen.turn_id else "not begun"
+        return (
+            f"reader {self.number} has no end of {kind} story {screen.number}: "
+            f"{turn}, {len(screen.text)} of {len(screen.sent)} letters; last: {self.doing}; {dict(self.counts)}"
+        )
 
     async def _read(self, http: httpx.AsyncClient, screen: Screen) -> None:
         """Read for a while: to the end, to a cut, or until this reader reloads its page."""
         enough = self.random.randrange(1, 60) if self.random.random() < 0.7 else None
-        async with http.stream(**self._request(screen)) as response:
+        request = self._request(screen)
+        self.doing = f"{request['method']} {request['url']}"
+        async with http.stream(**request) as response:
+            self.doing += f" was answered {response.status_code}"
             if response.status_code in _AGAIN:
                 self.counts[f"answered {response.status_code}"] += 1
                 await asyncio.sleep(1)
