@@ -30,7 +30,7 @@ SCRIPTS = [
     if "vendor" not in path.parts and path.name != "i18n.js"
 ]
 # The pages of those who run the installation speak English, as the administration does.
-ENGLISH = ("admin", "allauth", "dashboard", "drf_spectacular", "ops")
+ENGLISH = ("admin", "dashboard", "drf_spectacular", "ops")
 TEMPLATES = [
     *(
         path
@@ -58,7 +58,7 @@ SOURCES = [
 ]
 
 _CALL = re.compile(
-    r"\bn?gettext\((u?(?:'(?:[^'\\]|\\.)*'|\"{3}(?:.|\n)*?\"{3}|\"(?:[^\"\\]|\\.)*\")"
+    r"\b(?:n?gettext|_)\((u?(?:'(?:[^'\\]|\\.)*'|\"{3}(?:.|\n)*?\"{3}|\"(?:[^\"\\]|\\.)*\")"
     r"(?:,\s*u?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"))?)"
 )
 _SCRIPT_TEXT = re.compile(r"\bt[x]?\(\"((?:[^\"\\]|\\.)*)\"")
