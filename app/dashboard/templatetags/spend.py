@@ -31,6 +31,12 @@ def money(amount: Decimal | None, currency: str, decimals: int) -> str:
 
 
 @register.simple_tag
+def plain_number(amount: Decimal | str | None) -> str:
+    """For a field that is filled in: without noughts that say nothing; empty when unknown."""
+    return f"{amount.normalize():f}" if isinstance(amount, Decimal) else ""
+
+
+@register.simple_tag
 def figure(amount: Decimal | None, currency: str) -> str:
     """An amount on its own."""
     return formatting.figure(amount, currency)
