@@ -204,6 +204,30 @@ class Person:
         return found
 
 
+def on_localhost(live: Live, path: str) -> str:
+    """Browsers keep passkeys for names only, and the address of this machine has one."""
+    return str(live.run["url"]).replace("127.0.0.1", "localhost").rstrip("/") + path
+
+
+def authenticator(person: Person) -> None:
+    """A device with a fingerprint reader that always says yes."""
+    session = person.context.new_cdp_session(person.page)
+    session.send("WebAuthn.enable")
+    session.send(
+        "WebAuthn.addVirtualAuthenticator",
+        {
+            "options": {
+                "protocol": "ctap2",
+                "transport": "internal",
+                "hasResidentKey": True,
+                "hasUserVerification": True,
+                "isUserVerified": True,
+                "automaticPresenceSimulation": True,
+            }
+        },
+    )
+
+
 def pdf_of(pages: list[list[str]]) -> bytes:
     """A PDF with a text layer: pages of lines in Helvetica, by hand, since nothing else is needed."""
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))

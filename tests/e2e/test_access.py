@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,9 +10,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Request, expect
 
-from tests.e2e.browser import PHONE, WIDE, Opener, Person
+from tests.e2e.browser import PHONE, WIDE, Opener, Person, authenticator, on_localhost
 from tests.e2e.live import Live, until
 from tests.stack import command
+from tools.messages import SCRIPT_WORDS, SERVER_WORDS, po_read
 
 pytestmark = [pytest.mark.e2e, pytest.mark.live]
 PASSWORD = "correct horse battery"
@@ -21,6 +23,22 @@ DRESSED = """
   document.documentElement.dataset.theme = scheme;
   document.body.getBoundingClientRect();
   document.getAnimations().forEach((animation) => animation.finish());
+}
+"""
+# What a person reads or hears read, but for what people and programs wrote: names, questions, answers, code.
+SHOWN = """
+() => {
+  const said = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const parent = walk.currentNode.parentElement;
+    if (parent.closest("script, style, code, pre, .prose, [lang=en], .question-text")) continue;
+    if (!parent.checkVisibility()) continue;
+    said.push(walk.currentNode.data);
+  }
+  for (const name of ["aria-label", "title", "placeholder"])
+    for (const node of document.querySelectorAll(`[${name}]`)) said.push(node.getAttribute(name));
+  return said;
 }
 """
 REFUSED = {"/nowhere/"}
@@ -42,7 +60,11 @@ owner = user_create(email=f"owner-{{uuid7()}}@example.org", password="{PASSWORD}
 member = user_create(email=f"member-{{uuid7()}}@example.org", password="{PASSWORD}", name="Max Member")
 team = team_create(name="Access", owner=owner)
 membership_set(team=team, user=member, role=Role.MEMBER)
-for user in (owner, member):
+german = user_create(email=f"german-{{uuid7()}}@example.org", password="{PASSWORD}", name="Greta")
+german.language = "de"
+membership_set(team=team, user=german, role=Role.ADMIN)
+keyholder = user_create(email=f"keyholder-{{uuid7()}}@example.org", password="{PASSWORD}", name="Kai Keyholder")
+for user in (owner, member, german):
     user.default_team = team
     user.save()
 careful = user_create(email=f"careful-{{uuid7()}}@example.org", password="{PASSWORD}", name="Carla Careful")
@@ -55,7 +77,7 @@ statement = Statement.objects.create(
 ).pk
 _, key = key_create(name="access", team_id=team.id, user_id=owner.id, scopes=list(ALL_SCOPES))
 print(json.dumps(dict(owner=owner.email, member=member.email, team=str(team.id), key=key,
-    careful=careful.email, codes=codes, statement=str(statement))))
+    careful=careful.email, codes=codes, statement=str(statement), german=german.email, keyholder=keyholder.email)))
 """
 MAIN = ("/", "/c/{conversation}/", "/documents/", "/documents/{document}/", "/dashboard/")
 ANYBODY = (
@@ -80,6 +102,13 @@ OWNER = (
     "/dashboard/statements/{statement}/", "/dashboard/", "/dashboard/limits/", "/dashboard/statements/",
     "/dashboard/entries/", "/dashboard/dearest/",
 )  # fmt: skip
+GERMAN = (
+    "/", "/c/{conversation}/", "/documents/?collection={collection}", "/documents/{document}/", "/assistants/",
+    "/keys/", "/shares/", "/s/{share}/", "/usage/", "/accounts/", "/accounts/email/", "/accounts/password/change/",
+    "/accounts/2fa/totp/activate/", "/accounts/2fa/webauthn/add/", "/accounts/teams/{team}/members/",
+    "/accounts/teams/{team}/leave/",
+)  # fmt: skip
+"""Of a team's admin who reads German."""
 ADMIN = (
     "/", "/documents/", "/documents/{handbook}/", "/accounts/", "/usage/", "/dashboard/", "/dashboard/?group_by=person",
     "/dashboard/setup/", "/dashboard/speed/", "/dashboard/speed/turns/{turn}/",
@@ -87,6 +116,11 @@ ADMIN = (
     "/dashboard/accuracy/", "/dashboard/budgets/", "/dashboard/limits/",
     "/dashboard/statements/", "/dashboard/data-flow/", "/admin/",
 )  # fmt: skip
+
+
+ROUTES = {
+    "anybody": ANYBODY, "careful": CAREFUL, "member": MEMBER, "owner": OWNER, "german": GERMAN, "admin": ADMIN,
+}  # fmt: skip
 
 
 @dataclass
@@ -114,9 +148,14 @@ def place(live: Live) -> Place:
         assert answer.status_code < 300, answer.text
         return answer.json()
 
-    shelf = live.http.get("/api/v1/collections/").json()["items"]
-    handbook = next(item["id"] for item in shelf if item["name"] == "Tessera handbook")
-    page = live.http.get(f"/api/v1/collections/{handbook}/documents/").json()["items"][0]["id"]
+    def items(path: str) -> list[dict[str, Any]]:
+        answer = live.http.get(f"/api/v1/{path}")
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["items"]
+        return found
+
+    handbook = next(item["id"] for item in items("collections/") if item["name"] == "Tessera handbook")
+    page = items(f"collections/{handbook}/documents/")[0]["id"]
     collection = post("collections/", {"name": "Notes"})["id"]
     file = {"file": ("note.txt", b"The lamp burned 77 litres of colza oil in 1777.")}
     document = post(f"collections/{collection}/documents/", files=file)["id"]
@@ -133,7 +172,8 @@ def place(live: Live) -> Place:
         "collection": collection, "document": document,
         "statement": told["statement"],
     }  # fmt: skip
-    return Place(ids, {name: told[name] for name in ("owner", "member", "careful")}, told["codes"])
+    names = ("owner", "member", "careful", "german", "keyholder")
+    return Place(ids, {name: told[name] for name in names}, told["codes"])
 
 
 class Inspector:
@@ -149,12 +189,13 @@ class Inspector:
 
     def _requested(self, request: Request) -> None:
         there, here = urlsplit(request.url), urlsplit(self.person.live.run["url"])
-        if there.scheme not in {"data", "blob"} and there.netloc != here.netloc:
+        ours = {here.netloc, urlsplit(on_localhost(self.person.live, "/")).netloc}
+        if there.scheme not in {"data", "blob"} and there.netloc not in ours:
             self.besides.append(f"{self.page.url} asked {request.url}")
 
-    def enter(self, email: str, password: str, code: str = "") -> None:
+    def enter(self, email: str, password: str, code: str = "", at: str = "/accounts/login/") -> None:
         """Sign in; with a second step, that page is looked at on the way."""
-        self.page.goto("/accounts/login/")
+        self.page.goto(at)
         self.page.get_by_label("E-mail").fill(email)
         self.page.get_by_label("Password").fill(password)
         self.page.get_by_role("button", name="Sign in", exact=True).click()
@@ -163,19 +204,36 @@ class Inspector:
             self.look(self.page.url)
             self.page.get_by_label("Code").fill(code)
             self.page.get_by_role("button", name="Sign in", exact=True).click()
-        expect(self.page.get_by_label("Your question")).to_be_visible()
+        expect(self.page.locator("#composer-text")).to_be_visible()
 
     def look(self, path: str) -> None:
         """Open a page and look at it in both schemes."""
         answer = self.page.goto(path)
         if answer is None or (answer.status >= 400 and path not in REFUSED):
             self.besides.append(f"{path} answers {answer and answer.status}")
+        self.look_here(path)
+
+    def look_at_a_server(self, address: str) -> None:
+        """The step of the set-up between a server's address and its models."""
+        self.page.goto("/dashboard/setup/")
+        self.page.get_by_label("Address").fill(address)
+        self.page.get_by_role("button", name="Look at it").click()
+        expect(self.page.get_by_role("group", name="Its models")).to_be_visible()
+        self.look_here("the set-up, at a server")
+
+    def look_here(self, path: str) -> None:
+        """The page that is open."""
         self.page.wait_for_load_state("networkidle")
         if wider := self.person.overflow():
             self.besides.append(f"{path} is {wider} px wider than the screen")
         for scheme in ("light", "dark"):
             self.page.evaluate(DRESSED, scheme)
             self._axe(f"{path} {scheme}")
+
+    def english(self, path: str) -> None:
+        """Note the words on the page that have a German which is not shown."""
+        for words in {" ".join(text.split()) for text in self.page.evaluate(SHOWN)} & _with_german():
+            self.found.setdefault(f"English: {words!r}", []).append(path)
 
     def _axe(self, name: str) -> None:
         for violation in self.axe.run(self.page).response["violations"]:
@@ -187,6 +245,15 @@ class Inspector:
         """Everything that is wrong, each once with the pages that have it."""
         rows = [f"{what}\n    on {', '.join(pages)}" for what, pages in self.found.items()]
         return "\n".join([*rows, *self.besides])
+
+
+@cache
+def _with_german() -> set[str]:
+    """What the pages have in German under other words."""
+    pairs = {key[0]: said[0] for key, said in po_read().items()}
+    for path in (SCRIPT_WORDS, SERVER_WORDS):
+        pairs |= json.loads(path.read_text(encoding="utf-8"))
+    return {key for key, said in pairs.items() if key and key != said and "{" not in key and "%(" not in key}
 
 
 def _why(node: dict[str, Any]) -> str:
@@ -203,7 +270,7 @@ def test_the_main_pages_shut_nobody_out(seat: Opener, place: Place, live: Live) 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-@pytest.mark.parametrize("who", ["anybody", "careful", "member", "owner", "admin"])
+@pytest.mark.parametrize("who", list(ROUTES))
 def test_no_page_shuts_anybody_out(
     seat: Opener, place: Place, live: Live, who: str, size: tuple[int, int]
 ) -> None:
@@ -212,7 +279,37 @@ def test_no_page_shuts_anybody_out(
         inspector.enter(live.run["admin_email"], live.run["admin_password"])
     elif who != "anybody":
         inspector.enter(place.emails[who], PASSWORD, place.codes.pop() if who == "careful" else "")
-    routes = {"anybody": ANYBODY, "careful": CAREFUL, "member": MEMBER, "owner": OWNER, "admin": ADMIN}[who]
-    for path in place.paths(routes):
+    for path in place.paths(ROUTES[who]):
         inspector.look(path)
+        if who == "german":
+            inspector.english(path)
+    if who == "admin":
+        inspector.look_at_a_server(live.run["inference_url"])
+    assert inspector.verdict() == ""
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_no_page_of_a_passkey_shuts_anybody_out(
+    seat: Opener, place: Place, live: Live, size: tuple[int, int]
+) -> None:
+    person = seat(size=size)
+    page = person.page
+    inspector = Inspector(person)
+    authenticator(person)
+    inspector.enter(place.emails["keyholder"], PASSWORD, at=on_localhost(live, "/accounts/login/"))
+    page.goto(on_localhost(live, "/accounts/2fa/webauthn/add/"))
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Go on").click()
+    page.get_by_label("What to call it").fill("Key of the house")
+    page.get_by_role("button", name="Add it").click()
+    expect(page.get_by_role("list", name="Unused codes")).to_be_visible()
+    inspector.look(on_localhost(live, "/accounts/"))
+    row = page.get_by_role("listitem").filter(has_text="Key of the house").first
+    links = [row.get_by_role("link", name=name).get_attribute("href") for name in ("Rename", "Remove")]
+    for path in (*links, "/accounts/2fa/webauthn/reauthenticate/"):
+        inspector.look(on_localhost(live, str(path)))
+    page.goto(on_localhost(live, str(links[1])))
+    page.get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("heading", name="Key of the house")).to_have_count(0)
     assert inspector.verdict() == ""

@@ -6,35 +6,11 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.api.accounts.test_account_page import totp
-from tests.e2e.browser import PHONE, Opener, Person
+from tests.e2e.browser import PHONE, Opener, Person, authenticator, on_localhost
 from tests.e2e.live import Live
 
 pytestmark = pytest.mark.e2e
 EMAIL, PASSWORD = "walker@example.org", "a long walk in the hills"
-
-
-def on_localhost(live: Live, path: str) -> str:
-    """Browsers keep passkeys for names only, and the address of this machine has one."""
-    return str(live.run["url"]).replace("127.0.0.1", "localhost").rstrip("/") + path
-
-
-def authenticator(person: Person) -> None:
-    """A device with a fingerprint reader that always says yes."""
-    session = person.context.new_cdp_session(person.page)
-    session.send("WebAuthn.enable")
-    session.send(
-        "WebAuthn.addVirtualAuthenticator",
-        {
-            "options": {
-                "protocol": "ctap2",
-                "transport": "internal",
-                "hasResidentKey": True,
-                "hasUserVerification": True,
-                "isUserVerified": True,
-                "automaticPresenceSimulation": True,
-            }
-        },
-    )
 
 
 def invited(owner: Person, live: Live) -> str:
