@@ -88,10 +88,11 @@ def _recognised(pages: tuple[Page, ...]) -> tuple[str, ...]:
     sure = min(page.confidence or 0.0 for page in pages if page.ocr)
     doubtful = [page.number for page in pages if page.ocr and (page.confidence or 0.0) < LOW_CONFIDENCE]
     where = page_ranges(scanned)
-    notes = [
+    sure_of = (
         f"Scanned: the text of {where} was recognised from pictures (OCR), confidence at least {sure:.0%}. "
         "Check it against the original."
-    ]
+    )
+    notes = [sure_of]
     if doubtful:
         notes.append(f"Low confidence on {page_ranges(doubtful)}: expect wrong words there.")
     return tuple(notes)
