@@ -3,8 +3,10 @@
 import itertools
 import re
 import statistics
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from retrieval.parsing.blocks import Box, clean
 
@@ -16,8 +18,7 @@ Span = tuple[float, float]
 _RTL = re.compile(r"[\u0590-\u08ff\ufb1d-\ufefc]")
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """Text at a place: left, top, right, bottom with y downward, in any unit as long as all are in the same."""
 
     text: str
@@ -45,16 +46,19 @@ def segment_text(text: str) -> str:
     return text + LINE_JOIN if joined and text else text
 
 
-def column_of(segment: Segment, columns: tuple[Span, ...]) -> int:
-    """Number of the column that its middle is in or next to."""
-    middle = (segment.x0 + segment.x1) / 2
-    last = len(columns) - 1
-    backward = last > 0 and columns[0][0] > columns[1][0]
+def columns_in(row: Row, columns: tuple[Span, ...]) -> list[int]:
+    """For each segment the number of the column that its middle is in or next to."""
+    middles, backward = _parting(columns)
+    found = [bisect_left(middles, (segment.x0 + segment.x1) / 2) for segment in row]
+    return [len(middles) - at for at in found] if backward else found
+
+
+@lru_cache(maxsize=64)
+def _parting(columns: tuple[Span, ...]) -> tuple[list[float], bool]:
+    """The middles between neighbours from left to right, and whether the columns run the other way."""
+    backward = len(columns) > 1 and columns[0][0] > columns[1][0]
     ordered = columns[::-1] if backward else columns
-    at = 0
-    while at < last and middle > (ordered[at][1] + ordered[at + 1][0]) / 2:
-        at += 1
-    return last - at if backward else at
+    return [(left[1] + right[0]) / 2 for left, right in itertools.pairwise(ordered)], backward
 
 
 def rows_of(segments: Row) -> list[Row]:
@@ -70,8 +74,9 @@ def rows_of(segments: Row) -> list[Row]:
             quarter = segment.height / 4
             low, high = segment.y0 + quarter, segment.y1 - quarter
     for row in rows:
-        right_to_left = 2 * sum(bool(_RTL.search(segment.text)) for segment in row) > len(row)
-        row.sort(key=lambda s: -s.x1 if right_to_left else s.x0)
+        if len(row) > 1:
+            backward = _runs_backward([segment.text for segment in row])
+            row.sort(key=lambda s: -s.x1 if backward else s.x0)
     return rows
 
 
@@ -98,6 +103,8 @@ def top(row: Row) -> float:
 
 def _gaps(row: Row, usual: float) -> list[Span]:
     """Free spans between segments."""
+    if len(row) < 2:
+        return []
     spans = sorted((segment.x0, segment.x1) for segment in row)
     reach = itertools.accumulate((span[1] for span in spans), max)
     return [
@@ -109,6 +116,8 @@ def _free(gutters: Sequence[Span], row: Row, usual: float) -> list[Span]:
     """What the row leaves free of the gutters."""
     free = list(gutters)
     for segment in row:
+        if all(segment.x1 <= left or segment.x0 >= right for left, right in free):
+            continue
         cut: list[Span] = []
         for left, right in free:
             if segment.x1 <= left or segment.x0 >= right:
@@ -133,9 +142,13 @@ def columns_of(band: Sequence[Row], gutters: Sequence[Span]) -> tuple[Span, ...]
         for span in spans
         if any(segment.x0 < span[1] and span[0] < segment.x1 for row in band for segment in row)
     ]
-    texts = [segment.text for row in band for segment in row]
-    right_to_left = 2 * sum(bool(_RTL.search(text)) for text in texts) > len(texts)
-    return tuple(reversed(held)) if right_to_left else tuple(held)
+    backward = _runs_backward([segment.text for row in band for segment in row])
+    return tuple(reversed(held)) if backward else tuple(held)
+
+
+def _runs_backward(texts: Sequence[str]) -> bool:
+    """Whether most of them are Arabic or Hebrew."""
+    return 2 * sum(not text.isascii() and bool(_RTL.search(text)) for text in texts) > len(texts)
 
 
 def is_prose(band: Sequence[Row], columns: tuple[Span, ...]) -> bool:
@@ -162,19 +175,19 @@ def _is_running(lines: Sequence[Row], column: Span) -> bool:
 def _line_parts(row: Row, columns: tuple[Span, ...]) -> dict[int, Row]:
     """The row's segments by column."""
     parts: dict[int, Row] = {}
-    for segment in row:
-        parts.setdefault(column_of(segment, columns), []).append(segment)
+    for segment, at in zip(row, columns_in(row, columns), strict=True):
+        parts.setdefault(at, []).append(segment)
     return parts
 
 
 def _words(text: str) -> float:
     """East Asian writing has no blanks: two and a half characters are a word there."""
-    wide = len(WIDE.findall(text))
+    wide = 0 if text.isascii() else len(WIDE.findall(text))
     return wide / 2.5 if wide > len(text) / 2 else len(text.split())
 
 
 def is_table(band: Sequence[Row], columns: tuple[Span, ...], usual: float) -> bool:
-    whole = sum(len({column_of(segment, columns) for segment in row}) > 1 for row in band)
+    whole = sum(len(row) > 1 and len(set(columns_in(row, columns))) > 1 for row in band)
     if len(columns) < 2 or len(band) < 2 or whole < max(2, len(band) / 3):
         return False
     # Wide blanks of justified lines may stand above one another, but not wide ones, or not many.

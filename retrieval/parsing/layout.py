@@ -17,7 +17,7 @@ from retrieval.parsing.bands import (
     Segment,
     Span,
     band_at,
-    column_of,
+    columns_in,
     columns_of,
     fits,
     is_prose,
@@ -94,10 +94,11 @@ def _add(builder: PageBuilder, part: _Part, shown: list[Line]) -> None:
 
 def _row_text(row: Row, columns: tuple[Span, ...]) -> str:
     if not columns:
+        if len(row) == 1:
+            return row[0].text
         return " ".join(segment.text for segment in row).replace(f"{LINE_JOIN} ", "")
     cells = ["" for _ in columns]
-    for segment in row:
-        at = column_of(segment, columns)
+    for segment, at in zip(row, columns_in(row, columns), strict=True):
         cells[at] = f"{cells[at]} {segment.text.replace(LINE_JOIN, '-')}".strip()
     while cells and not cells[-1]:
         cells.pop()
@@ -105,6 +106,8 @@ def _row_text(row: Row, columns: tuple[Span, ...]) -> str:
 
 
 def _around(row: Row) -> Box:
+    if len(row) == 1:
+        return row[0].box
     boxes = [segment.box for segment in row]
     return (
         min(box[0] for box in boxes),
@@ -135,7 +138,7 @@ def _parts(segments: Row, usual: float, titles: Mapping[str, int], depth: int) -
             yield from _by_columns(band, columns, usual, titles, depth)
         elif is_table(band, columns, usual):
             # What stands alone under a table is the text after it.
-            while len({column_of(segment, columns) for segment in band[-1]}) == 1:
+            while len(set(columns_in(band[-1], columns))) == 1:
                 band.pop()
                 end -= 1
             yield from _running(plain, usual, titles)
@@ -154,8 +157,8 @@ def _by_columns(
 ) -> Iterator[_Part]:
     inside: list[Row] = [[] for _ in columns]
     for row in band:
-        for segment in row:
-            inside[column_of(segment, columns)].append(segment)
+        for segment, at in zip(row, columns_in(row, columns), strict=True):
+            inside[at].append(segment)
     for segments in inside:
         yield from _parts(segments, usual, titles, depth + 1)
 
@@ -164,7 +167,7 @@ def _joined_rows(band: Sequence[Row], columns: tuple[Span, ...], usual: float) -
     """A row with one cell only, close under the one before and not in the first column, goes on with that cell."""
     rows: list[Row] = []
     for row in band:
-        filled = {column_of(segment, columns) for segment in row}
+        filled = set(columns_in(row, columns))
         close = rows and top(row) - max(s.y1 for s in rows[-1]) < 0.3 * usual
         if close and len(columns) > 2 and len(filled) == 1 and 0 not in filled:
             rows[-1] = [*rows[-1], *row]
@@ -184,7 +187,7 @@ def _running(rows: Sequence[Row], usual: float, titles: Mapping[str, int]) -> It
     kind: Kind = "paragraph"
     last = ""
     for row, text in zip(rows, texts, strict=True):
-        level = titles.get(title_key(text), 0) or _big(row, text, usual)
+        level = (titles and titles.get(title_key(text), 0)) or _big(row, text, usual)
         if held and (level or _apart(held[-1], row, usual) or _is_new(kind, last, text, long)):
             yield _Part(kind, held)
             held = []
@@ -204,7 +207,8 @@ def _big(row: Row, text: str, usual: float) -> int:
     size = max(segment.height for segment in row) / usual if usual else 1.0
     # East Asian fonts stand taller in a line of the same size.
     if (
-        size < (1.6 if WIDE.search(text) else 1.25)
+        size < 1.25
+        or (size < 1.6 and WIDE.search(text))
         or len(text) > 120
         or not any(char.isalpha() for char in text)
     ):

@@ -2,6 +2,8 @@
 
 import ctypes
 import re
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy
@@ -11,13 +13,11 @@ from pypdfium2 import raw
 
 from retrieval.parsing.bands import LINE_JOIN, Segment, segment_text
 
-_WORD = re.compile(r"\S+")
-# A parted word ends its line, though PDFium goes on in the same.
-_LINE = re.compile(r"[^\n\x02]*\x02|[^\n\x02]+")
 _LATIN = re.compile(r"[0-9A-Za-z\u00c0-\u024f]")
 _LIGATURES = str.maketrans(
     {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "ſ": "s", "\u00ad": ""}
 )
+_LIGATURE = re.compile(f"[{''.join(map(chr, _LIGATURES))}]")
 _INVISIBLE = 3
 _GAP = 0.6
 """Of the height of the line: more is no blank between words."""
@@ -25,6 +25,26 @@ Point = tuple[float, float]
 Floats = numpy.typing.NDArray[numpy.float64]
 Ints = numpy.typing.NDArray[numpy.intp]
 Bools = numpy.typing.NDArray[numpy.bool_]
+Codes = numpy.typing.NDArray[numpy.uint32]
+_CODES = f"utf-32-{sys.byteorder[0]}e"
+_SPACE = numpy.array([chr(code).isspace() for code in range(0x3002)])
+"""By code; no blank stands beyond these."""
+_NEWLINE = ord("\n")
+_JOIN = ord(LINE_JOIN)
+
+
+def _quick(function: object, *arguments: type, result: type = ctypes.c_int) -> Callable[..., int]:
+    """The same function by plain numbers: its own wrapper makes an object of every pointer, and lets other threads run
+    for what takes less time than that.
+    """
+    address = ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+    return ctypes.PYFUNCTYPE(result, *arguments)(address)
+
+
+_PLACE = _quick(raw.FPDFText_GetLooseCharBox, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+_OBJECT = _quick(raw.FPDFText_GetTextObject, ctypes.c_void_p, ctypes.c_int, result=ctypes.c_void_p)
+_MODE = _quick(raw.FPDFTextObj_GetTextRenderMode, ctypes.c_void_p)
+_UNMAPPED = _quick(raw.FPDFText_HasUnicodeMapError, ctypes.c_void_p, ctypes.c_int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +76,17 @@ class _Words:
 
     def __init__(self, page: pdfium.PdfPage, textpage: raw.FPDF_TEXTPAGE) -> None:
         self._page = page
-        self._textpage = textpage
+        self._textpage = ctypes.cast(textpage, ctypes.c_void_p).value
         self._size: Point = page.get_size()
-        self._text = _characters(textpage)
-        self._spans: list[tuple[int, int]] = []
-        self._firsts: list[bool] = []
-        """Whether the word is the first of its line."""
+        self._text = _characters(textpage) or " "
+        codes = numpy.frombuffer(self._text.encode(_CODES, "surrogatepass"), numpy.uint32)
+        self._starts, self._ends, self._firsts = _word_spans(codes)
+        # The mark of a parted word has no place of its own.
+        marked = (codes[self._ends - 1] == _JOIN) & (self._ends - self._starts > 1)
+        self._lasts = self._ends - 1 - marked
 
     def read(self) -> PageText:
-        for line in _LINE.finditer(self._text):
-            found = [match.span() for match in _WORD.finditer(self._text, *line.span())]
-            self._spans.extend(found)
-            self._firsts.extend(i == 0 for i in range(len(found)))
-        if not self._spans:
+        if not len(self._starts):
             return PageText((), 0, 0.0)
         boxes = self._placed(self._boxes())
         shown = numpy.concatenate(
@@ -79,19 +97,18 @@ class _Words:
             axis=1,
         )
         turned = _turned(shown, self._direction(boxes), self._size)
-        starts = numpy.flatnonzero(_breaks(turned, numpy.array(self._firsts)))
-        return self._segments(starts, _joined(turned, starts), _joined(shown, starts))
+        begins = numpy.flatnonzero(_breaks(turned, self._firsts))
+        return self._segments(begins, _joined(turned, begins), _joined(shown, begins))
 
     def _boxes(self) -> Floats:
         """Of the first and last character of each word: left, top, right, bottom in the page's own coordinates."""
-        rects = (raw.FS_RECTF * (2 * len(self._spans)))()
-        get, byref, page, text = raw.FPDFText_GetLooseCharBox, ctypes.byref, self._textpage, self._text
-        for i, (start, end) in enumerate(self._spans):
-            # The mark of a parted word has no place of its own.
-            last = end - 2 if text[end - 1] == LINE_JOIN and end - start > 1 else end - 1
-            get(page, start, byref(rects[2 * i]))
-            get(page, last, byref(rects[2 * i + 1]))
-        return numpy.frombuffer(rects, numpy.float32).reshape(-1, 2, 4).astype(numpy.float64)
+        rects = numpy.zeros((len(self._starts), 2, 4), numpy.float32)
+        place, page, address = _PLACE, self._textpage, rects.ctypes.data
+        for start, last in zip(self._starts.tolist(), self._lasts.tolist(), strict=True):
+            place(page, start, address)
+            place(page, last, address + 16)
+            address += 32
+        return rects.astype(numpy.float64)
 
     def _placed(self, boxes: Floats) -> Floats:
         """As the page is shown: cropped, turned, y downward; left, top, right, bottom."""
@@ -118,32 +135,49 @@ class _Words:
             return 90 if down > 0 else 270
         if float(steps[:, 0].sum()) < 0:
             # Arabic and Hebrew run to the left when all is well; other letters do not.
-            latin = [bool(_LATIN.search(self._text, *span)) for span in self._spans]
+            spans = zip(self._starts.tolist(), self._ends.tolist(), strict=True)
+            latin = [bool(_LATIN.search(self._text, *span)) for span in spans]
             if float(steps[latin, 0].sum()) < 0:
                 return 180
         return 0
 
-    def _segments(self, starts: Ints, places: Floats, shown: Floats) -> PageText:
+    def _segments(self, begins: Ints, places: Floats, shown: Floats) -> PageText:
         width, height = self._size
         whole = numpy.array([width or 1.0, height or 1.0, width or 1.0, height or 1.0])
         shares = numpy.clip(shown / whole, 0.0, 1.0).round(4).tolist()
-        ends = [*starts[1:].tolist(), len(self._spans)]
+        firsts = self._starts[begins].tolist()
+        lasts = self._ends[numpy.append(begins[1:] - 1, len(self._ends) - 1)].tolist()
+        plain = _LIGATURE.search(self._text) is None
         segments: list[Segment] = []
-        hidden = unmapped = 0
-        for start, end, place, share in zip(starts.tolist(), ends, places.tolist(), shares, strict=True):
-            first = self._spans[start][0]
-            text = segment_text(self._text[first : self._spans[end - 1][1]].translate(_LIGATURES))
+        hidden = unmapped = letters = 0
+        for first, last, place, share in zip(firsts, lasts, places.tolist(), shares, strict=True):
+            written = self._text[first:last]
+            text = segment_text(written if plain else written.translate(_LIGATURES))
             if not text:
                 continue
             segments.append(Segment(text, place[0], place[1], place[2], place[3], tuple(share)))
+            letters += len(text)
             hidden += len(text) if self._invisible(first) else 0
-            unmapped += len(text) if raw.FPDFText_HasUnicodeMapError(self._textpage, first) == 1 else 0
-        letters = sum(len(segment.text) for segment in segments)
+            unmapped += len(text) if _UNMAPPED(self._textpage, first) == 1 else 0
         return PageText(tuple(segments), hidden, unmapped / letters if letters else 0.0)
 
     def _invisible(self, index: int) -> bool:
-        item = raw.FPDFText_GetTextObject(self._textpage, index)
-        return bool(item) and raw.FPDFTextObj_GetTextRenderMode(item) == _INVISIBLE
+        item = _OBJECT(self._textpage, index)
+        return bool(item) and _MODE(item) == _INVISIBLE
+
+
+def _word_spans(codes: Codes) -> tuple[Ints, Ints, Bools]:
+    """Where each word begins and ends, and whether it is the first of its line.
+
+    A parted word ends its line, though PDFium goes on in the same.
+    """
+    word = ~_SPACE[numpy.minimum(codes, len(_SPACE) - 1)]
+    after_join = numpy.concatenate(([False], codes[:-1] == _JOIN))
+    before = numpy.concatenate(([False], word[:-1]))
+    starts = numpy.flatnonzero(word & (~before | after_join))
+    ends = numpy.flatnonzero(word & ~numpy.concatenate((word[1:] & ~after_join[1:], [False]))) + 1
+    lines = numpy.cumsum((codes == _NEWLINE) | after_join)[starts]
+    return starts, ends, numpy.concatenate(([True], lines[1:] != lines[:-1]))[: len(starts)]
 
 
 def _turned(boxes: Floats, direction: int, size: Point) -> Floats:

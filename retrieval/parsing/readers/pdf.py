@@ -173,16 +173,17 @@ def _is_drawn(page: pdfium.PdfPage) -> bool:
 
 def _garbled(text: PageText) -> bool:
     """Whether glyphs have no letters behind them: what the page shows and what a machine reads differ."""
-    visible = "".join("".join(segment.text.split()) for segment in text.segments)
+    visible = "".join(" ".join(segment.text for segment in text.segments).split())
     if not visible:
         return False
-    letters = sum(char.isalpha() for char in visible)
     # A glyph without a map may still be named for its letter: only together with odd text is it noise.
-    if (text.unmapped > 0.3 and letters < 0.7 * len(visible)) or len(_PRIVATE.findall(visible)) > 0.3 * len(
-        visible
-    ):
+    if text.unmapped > 0.3 and sum(char.isalpha() for char in visible) < 0.7 * len(visible):
         return True
-    return not letters and sum(char.isdigit() for char in visible) < 0.5 * len(visible)
+    if not visible.isascii() and len(_PRIVATE.findall(visible)) > 0.3 * len(visible):
+        return True
+    return not any(char.isalpha() for char in visible) and sum(
+        char.isdigit() for char in visible
+    ) < 0.5 * len(visible)
 
 
 def _asks_password(source: Source) -> bool:
