@@ -1,7 +1,7 @@
 """What may be uploaded, said by the page before anything is sent; what a file is, its reader decides by the content."""
 
 SUFFIXES = (
-    ".pdf,.docx,.doc,.pptx,.ppt,.xlsx,.xls,.odt,.ods,.odp,.rtf,.epub,.html,.htm,.xhtml,.md,.markdown,.rst,.csv,.tsv,"
+    ".pdf,.docx,.doc,.pptx,.ppsx,.ppt,.xlsx,.xls,.odt,.ods,.odp,.odg,.rtf,.epub,.html,.htm,.xhtml,.md,.markdown,.rst,.csv,.tsv,"
     ".json,.jsonl,.eml,.msg,.png,.jpg,.jpeg,.tif,.tiff,.webp,.gif,.bmp,.txt,.log,.zip,text/*"
 )
 """For a file dialog; whatever else holds text is read too when it is dropped on the page."""

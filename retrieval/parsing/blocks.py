@@ -18,7 +18,9 @@ PAGE_BREAK = "\n\n"
 
 _BLOCK_BREAK = "\n\n"
 # Control characters other than tab and newline, and halves of surrogate pairs: no text, and PostgreSQL refuses some.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+# The colours of a terminal are a sequence of which only the first character is one.
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
+_BREAKS = str.maketrans({"\r": "\n", "\x0b": "\n", "\x0c": "\n", "\u2028": "\n", "\u2029": "\n"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Reading:
 
 def clean(text: str) -> str:
     """Line ends as \\n, no control characters, no blanks at line ends."""
-    text = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _CONTROL.sub("", text.replace("\r\n", "\n").translate(_BREAKS))
     return "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
 
 

@@ -41,8 +41,18 @@ def attachment_note(metadata: Mapping[str, object]) -> Iterator[str]:
         yield f"Attached files were not read: {', '.join(map(str, names))}. Upload them by themselves."
 
 
+_REMARKS = frozenset(
+    {
+        *(raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_HIGHLIGHT, raw.FPDF_ANNOT_UNDERLINE, raw.FPDF_ANNOT_SQUIGGLY),
+        *(raw.FPDF_ANNOT_STRIKEOUT, raw.FPDF_ANNOT_CARET, raw.FPDF_ANNOT_STAMP, raw.FPDF_ANNOT_INK),
+        *(raw.FPDF_ANNOT_LINE, raw.FPDF_ANNOT_SQUARE, raw.FPDF_ANNOT_CIRCLE, raw.FPDF_ANNOT_POLYGON),
+        *(raw.FPDF_ANNOT_POLYLINE, raw.FPDF_ANNOT_FILEATTACHMENT),
+    }
+)
+
+
 def typed_in(page: pdfium.PdfPage) -> Iterator[str]:
-    """What people typed onto the page: free text notes and filled form fields, which are not part of its text."""
+    """What people typed onto the page and is not part of its text: notes, filled form fields, comments."""
     for index in range(raw.FPDFPage_GetAnnotCount(page)):
         annotation = raw.FPDFPage_GetAnnot(page, index)
         if not annotation:
@@ -51,6 +61,9 @@ def typed_in(page: pdfium.PdfPage) -> Iterator[str]:
         key = {raw.FPDF_ANNOT_FREETEXT: b"Contents", raw.FPDF_ANNOT_WIDGET: b"V"}.get(kind)
         if key is not None:
             yield _annotation_text(annotation, key)
+        elif kind in _REMARKS and (text := _annotation_text(annotation, b"Contents").strip()):
+            author = _annotation_text(annotation, b"T").strip()
+            yield f"Comment by {author}: {text}" if author else f"Comment: {text}"
         raw.FPDFPage_CloseAnnot(annotation)
 
 

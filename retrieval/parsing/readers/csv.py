@@ -13,7 +13,7 @@ from retrieval.parsing.readers.text import notes
 from retrieval.parsing.sheets import add_rows
 from retrieval.parsing.source import Source
 
-_DELIMITERS = ",;\t|"
+_DELIMITERS = ",;\t|^~"
 _SAMPLE = 200
 csv.field_size_limit(10_000_000)
 

@@ -2,15 +2,18 @@
 
 import re
 import zipfile
+from typing import Literal
 from xml.etree import ElementTree as ET
 from xml.parsers.expat import ExpatError
 
+import lxml.etree
 import mammoth
 
 from retrieval.errors import ReadError
 from retrieval.parsing.archive import damaged, package
-from retrieval.parsing.blocks import PageBuilder, Reading
+from retrieval.parsing.blocks import Kind, PageBuilder, Reading
 from retrieval.parsing.clues import SURE, Format
+from retrieval.parsing.docx_parts import extras, is_word, readable
 from retrieval.parsing.readers.html import html_blocks
 from retrieval.parsing.source import Source
 
@@ -23,9 +26,14 @@ p[style-name='Subtitle'] => p:fresh
 """
 _BACK_LINK = re.compile(r'<a href="#(?:footnote|endnote|comment)-ref-[^"]*">[^<]*</a>')
 
+_HYPHENS = str.maketrans({"\u2011": "-", "\u00ad": ""})
+"""One that does not break is looked for as any other; one that only may stand at a line's end is not seen."""
 
 # A damaged package: mammoth has no error of its own for it.
-_BROKEN = (zipfile.BadZipFile, ET.ParseError, ExpatError, LookupError, ValueError, AttributeError, EOFError)
+_BROKEN = (
+    zipfile.BadZipFile, ET.ParseError, ExpatError, LookupError, ValueError, AttributeError, EOFError,
+    lxml.etree.LxmlError,
+)  # fmt: skip
 
 
 def read_docx(source: Source) -> Reading:
@@ -37,14 +45,21 @@ def read_docx(source: Source) -> Reading:
         with package(source) as archive:
             parts = _parts(archive)
             html = mammoth.convert_to_html(
-                archive.fp, style_map=_STYLES, convert_image=mammoth.images.img_element(_no_image)
+                readable(archive) or archive.fp,
+                style_map=_STYLES,
+                convert_image=mammoth.images.img_element(_no_image),
             )
     except _BROKEN as exc:
         raise damaged(source, "a Word document") from exc
     builder = PageBuilder()
     for text in parts.headers:
         builder.add("paragraph", text)
-    html_blocks(_BACK_LINK.sub("", html.value), builder)
+    html_blocks(_BACK_LINK.sub("", html.value).translate(_HYPHENS), builder)
+    for kind, text in parts.extras:
+        if kind == "html":
+            html_blocks(text, builder)
+        else:
+            builder.add(kind, text)
     for text in parts.footers:
         builder.add("paragraph", text)
     page = builder.page()
@@ -63,10 +78,12 @@ class _Parts:
         self.title = ""
         self.headers: list[str] = []
         self.footers: list[str] = []
+        self.extras: list[tuple[Kind | Literal["html"], str]] = []
 
 
 def _parts(archive: zipfile.ZipFile) -> _Parts:
     parts = _Parts()
+    parts.extras.extend(extras(archive))
     for name in sorted(archive.namelist()):
         if not name.endswith((".xml", ".rels")):
             continue
@@ -110,7 +127,7 @@ FORMATS = (
         "docx",
         _MIME,
         "Word (.docx, .doc)",
-        lambda c: SURE if "word/document.xml" in c.members else 0,
+        lambda c: SURE if is_word(c.members) else 0,
         read_docx,
     ),
 )

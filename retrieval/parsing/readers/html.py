@@ -28,6 +28,11 @@ _START = re.compile(
     r"\s*(<!--.*?-->\s*|<\?xml[^>]*\?>\s*)*<(!doctype\s+html|html\b|head\b|body\b)", re.IGNORECASE | re.DOTALL
 )
 _TAG = re.compile(r"</?(p|div|span|table|tr|td|ul|li|h[1-6]|br|title|meta|script|a)\b[^>]*>", re.IGNORECASE)
+_XHTML = re.compile(r"\s*<\?xml|[^>]*>?\s*<html[^>]*xmlns=[\"']http://www\.w3\.org/1999/xhtml", re.IGNORECASE)
+_EMPTY = re.compile(
+    r"<(title|script|style|textarea|iframe|noscript|noframes|template)\b([^<>]*)/>", re.IGNORECASE
+)
+"""Elements that hold raw text and are closed where they open, as only XML allows: HTML reads on to the file's end."""
 _HEADING = re.compile(r"^h[1-6]$")
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
@@ -57,8 +62,9 @@ def read_html(source: Source) -> Reading:
 def html_blocks(html: str, builder: PageBuilder) -> str:
     """Add the blocks of an HTML document to `builder`; returns its title, empty if none."""
     # A NUL ends the text early in the parser; browsers ignore it.
-    tree = LexborHTMLParser(html.replace("\x00", ""))
-    title = tree.css_first("title")
+    html = html.replace("\x00", "")
+    tree = LexborHTMLParser(_EMPTY.sub(r"<\1\2></\1>", html) if _XHTML.match(html) else html)
+    title = tree.css_first("head > title")
     root = tree.body or tree.root
     if root is not None:
         _Walk(builder).children(root)

@@ -15,11 +15,18 @@ _TITLES = ("title", "name", "subject")
 
 
 def read_json(source: Source) -> Reading:
-    """A JSON file as one page. Errors: ReadError naming the place where it is not well-formed."""
+    """A JSON file as one page, as plain text where it is not well-formed. Errors: ReadError when it is empty."""
     decoded = decode(source.data())
     builder = PageBuilder()
-    value = _parsed(source, decoded.text)
-    _Lines(builder).add(value)
+    value: Any = None
+    broken: tuple[str, ...] = ()
+    try:
+        value = _parsed(decoded.text)
+        _Lines(builder).add(value)
+    except ValueError as exc:
+        # Whatever is wrong with it, people can read it, and so it can be found.
+        builder.add("code", decoded.text)
+        broken = (f"Not well-formed JSON ({exc}): it was read as plain text.",)
     page = builder.page()
     if not page.text:
         raise ReadError(f"“{source.name}” holds no value that could be read.", reason="empty")
@@ -28,22 +35,25 @@ def read_json(source: Source) -> Reading:
     )
     metadata = {"encoding": decoded.encoding, **({"title": title} if title else {})}
     return Reading(
-        "json", "application/json", (page,), paged=False, metadata=metadata, warnings=notes(decoded)
+        "json",
+        "application/json",
+        (page,),
+        paged=False,
+        metadata=metadata,
+        warnings=(*broken, *notes(decoded)),
     )
 
 
-def _parsed(source: Source, text: str) -> Any:
+def _parsed(text: str) -> Any:
     # Numbers stay as they are written: 1.10 is not 1.1, and an account number has no exponent.
-    numbers: dict[str, Any] = {"parse_float": str, "parse_int": str}
+    numbers: dict[str, Any] = {"parse_float": str, "parse_int": str, "parse_constant": str}
     try:
         return json.loads(text, **numbers)
-    except ValueError as exc:
-        try:
-            return [json.loads(line, **numbers) for line in text.splitlines() if line.strip()]
-        except ValueError:
-            raise ReadError(
-                f"“{source.name}” is not well-formed JSON: {exc}. Correct it, or upload it as a text file (.txt)."
-            ) from exc
+    except ValueError:
+        lines = [line for line in text.split("\n") if line.strip()]
+        if len(lines) < 2:
+            raise
+        return [json.loads(line, **numbers) for line in lines]
 
 
 class _Lines:

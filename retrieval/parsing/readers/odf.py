@@ -1,4 +1,4 @@
-"""OpenDocument: text, spreadsheets and presentations are one XML vocabulary, walked in document order."""
+"""OpenDocument: text, spreadsheets, presentations and drawings are one XML vocabulary, walked in document order."""
 
 import zipfile
 from collections.abc import Iterator
@@ -18,16 +18,28 @@ _DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _PRESENTATION = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _MANIFEST = "{urn:oasis:names:tc:opendocument:xmlns:manifest:1.0}"
+_SVG = "{urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0}"
+_XLINK = "{http://www.w3.org/1999/xlink}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _BROKEN = (zipfile.BadZipFile, ET.ParseError, KeyError, EOFError, NotImplementedError, ValueError)
 _MIMES = {
     "odt": "application/vnd.oasis.opendocument.text",
     "ods": "application/vnd.oasis.opendocument.spreadsheet",
     "odp": "application/vnd.oasis.opendocument.presentation",
+    "odg": "application/vnd.oasis.opendocument.graphics",
 }
-_PARTS = {"odt": "text", "ods": "spreadsheet", "odp": "presentation"}
-_LABELS = {"odt": "a text", "ods": "a spreadsheet", "odp": "a presentation"}
+_PARTS = {"odt": "text", "ods": "spreadsheet", "odp": "presentation", "odg": "drawing"}
+_LABELS = {"odt": "a text", "ods": "a spreadsheet", "odp": "a presentation", "odg": "a drawing"}
 _SKIPPED = {f"{_TEXT}tracked-changes", f"{_TEXT}sequence-decls", f"{_OFFICE}forms", f"{_TEXT}variable-decls"}
+_SHAPES = frozenset(
+    _DRAW + name
+    for name in (
+        *("frame", "custom-shape", "g", "rect", "ellipse", "circle", "line", "connector"),
+        *("measure", "caption", "path", "polygon", "polyline", "regular-polygon"),
+    )
+)
+"""What stands in a paragraph but is no part of its words."""
+_VALUES = ("value", "date-value", "string-value", "time-value", "boolean-value")
 _MOST_REPEATS = 10_000
 """Sheets fill themselves to their end with one repeated empty cell or row; more copies of content are no data."""
 
@@ -39,6 +51,7 @@ def read_odf(source: Source, kind: str) -> Reading:
             if _encrypted(archive):
                 raise protected(source)
             root = xml_root(archive, "content.xml")
+            _embed(archive, root)
             margins = _margins(archive)
             title = _title(archive)
     except _BROKEN as exc:
@@ -48,7 +61,7 @@ def read_odf(source: Source, kind: str) -> Reading:
     if not any(page.text for page in pages):
         raise ReadError(f"“{source.name}” is {_LABELS[kind]} without any text.", reason="empty")
     metadata = {"title": title} if title else {}
-    return Reading(kind, _MIMES[kind], tuple(pages), paged=kind == "odp", metadata=metadata)
+    return Reading(kind, _MIMES[kind], tuple(pages), paged=kind in {"odp", "odg"}, metadata=metadata)
 
 
 def _encrypted(archive: zipfile.ZipFile) -> bool:
@@ -59,10 +72,24 @@ def _encrypted(archive: zipfile.ZipFile) -> bool:
     return xml_root(archive, name).find(f".//{_MANIFEST}encryption-data") is not None
 
 
+def _embed(archive: zipfile.ZipFile, root: ET.Element) -> None:
+    """Put charts and formulas, which are documents of their own inside the file, where they are shown."""
+    names = set(archive.namelist())
+    for node in list(root.iter(f"{_DRAW}object")):
+        path = f"{node.get(f'{_XLINK}href', '').removeprefix('./').rstrip('/')}/content.xml"
+        if path not in names:
+            continue
+        inner = xml_root(archive, path)
+        for said in inner.iter("{http://www.w3.org/1998/Math/MathML}annotation"):
+            formula = ET.SubElement(node, f"{_TEXT}p")
+            formula.text = said.text
+        node.extend(inner.findall(f"{_OFFICE}body"))
+
+
 def _pages(body: ET.Element, kind: str, margins: tuple[list[str], list[str]]) -> list[Page]:
     if kind == "ods":
         return [_sheet(i, table) for i, table in enumerate(body.findall(f"{_TABLE}table"), start=1)]
-    if kind == "odp":
+    if kind in {"odp", "odg"}:
         return [_slide(i, page) for i, page in enumerate(body.findall(f"{_DRAW}page"), start=1)]
     builder = PageBuilder()
     headers, footers = margins
@@ -80,6 +107,11 @@ def _sheet(number: int, table: ET.Element) -> Page:
     add_rows(builder, _grid(table))
     for shape in table.findall(f"{_TABLE}shapes"):
         _blocks(shape, builder)
+    for row in _rows(table):
+        for cell in row.findall(f"{_TABLE}table-cell"):
+            for note in cell.findall(f"{_OFFICE}annotation"):
+                about = f" on “{value[:80]}”" if (value := " ".join(_cell(cell).split())) else ""
+                builder.add("paragraph", f"Comment{about}: {_flat(note)}")
     return builder.page()
 
 
@@ -114,8 +146,11 @@ def _visit(node: ET.Element, builder: PageBuilder) -> None:
         builder.add("heading", _inline(node), level=int(level) if level.isdecimal() else 1)
     elif node.tag == f"{_TEXT}p":
         builder.add("paragraph", _inline(node))
-        for box in node.iter(f"{_DRAW}text-box"):
-            _blocks(box, builder)
+        for shape in _shapes(node):
+            _visit(shape, builder)
+    elif node.tag in {f"{_SVG}title", f"{_SVG}desc"}:
+        # What a picture shows, in the words of whoever put it there.
+        builder.add("paragraph", node.text or "")
     elif node.tag == f"{_TEXT}list":
         if next(node.iter(f"{_TEXT}h"), None) is not None:
             for item in node:
@@ -128,13 +163,22 @@ def _visit(node: ET.Element, builder: PageBuilder) -> None:
         _blocks(node, builder)
 
 
+def _shapes(node: ET.Element) -> Iterator[ET.Element]:
+    """The outermost shapes inside a paragraph."""
+    for child in node:
+        if child.tag in _SHAPES:
+            yield child
+        else:
+            yield from _shapes(child)
+
+
 def _items(node: ET.Element, depth: int) -> Iterator[str]:
     for item in node:
         mark = "-"
         for part in item:
             if part.tag == f"{_TEXT}list" and depth < 50:
                 yield from _items(part, depth + 1)
-            elif text := _inline(part).strip():
+            elif text := _with_shapes(part).strip():
                 yield f"{'  ' * depth}{mark} {text}"
                 mark = " "
 
@@ -143,7 +187,7 @@ def _grid(table: ET.Element) -> list[list[str]]:
     """Rows of cells as they are shown; merged cells are repeated in every place they cover."""
     rows: list[list[str]] = []
     carried: dict[int, tuple[int, str]] = {}
-    for row in table.iter(f"{_TABLE}table-row"):
+    for row in _rows(table):
         cells = _cells(row, carried)
         while cells and not cells[-1]:
             cells.pop()
@@ -152,6 +196,15 @@ def _grid(table: ET.Element) -> list[list[str]]:
     while rows and not rows[-1]:
         rows.pop()
     return rows
+
+
+def _rows(table: ET.Element) -> Iterator[ET.Element]:
+    """Its own rows, not those of tables inside its cells."""
+    for child in table:
+        if child.tag == f"{_TABLE}table-row":
+            yield child
+        elif child.tag.startswith((f"{_TABLE}table-row", f"{_TABLE}table-header-rows")):
+            yield from _rows(child)
 
 
 def _cells(row: ET.Element, carried: dict[int, tuple[int, str]]) -> list[str]:
@@ -178,7 +231,7 @@ def _cells(row: ET.Element, carried: dict[int, tuple[int, str]]) -> list[str]:
 def _cell(cell: ET.Element) -> str:
     parts = [_flat(part) for part in cell if part.tag != f"{_OFFICE}annotation"]
     text = " ".join(part for part in parts if part.strip())
-    return text or cell.get(f"{_OFFICE}value", "") or cell.get(f"{_OFFICE}date-value", "")
+    return text or next((said for name in _VALUES if (said := cell.get(_OFFICE + name))), "")
 
 
 def _count(node: ET.Element, name: str) -> int:
@@ -189,8 +242,14 @@ def _count(node: ET.Element, name: str) -> int:
 def _flat(node: ET.Element) -> str:
     """All text inside, paragraphs on lines of their own."""
     if node.tag in {f"{_TEXT}p", f"{_TEXT}h"}:
-        return _inline(node)
+        return _with_shapes(node)
     return "\n".join(text for child in node if (text := _flat(child)))
+
+
+def _with_shapes(node: ET.Element) -> str:
+    """A paragraph where blocks of their own have no place: in a cell, a list, a note."""
+    boxes = (_flat(shape) for shape in _shapes(node))
+    return "\n".join(text for text in (_inline(node), *boxes) if text.strip())
 
 
 def _inline(node: ET.Element) -> str:
@@ -209,7 +268,7 @@ def _inline(node: ET.Element) -> str:
             parts.append(f" [{_flat(body)}]" if body is not None else "")
         elif child.tag == f"{_OFFICE}annotation":
             parts.append(f" [Comment: {_flat(child)}]")
-        elif child.tag not in {f"{_DRAW}frame", f"{_DRAW}custom-shape"}:
+        elif child.tag not in _SHAPES:
             parts.append(_inline(child))
         parts.append(child.tail or "")
     return "".join(parts)
@@ -242,7 +301,7 @@ def _declared(kind: str) -> Format:
     return Format(
         kind,
         _MIMES[kind],
-        "OpenDocument (.odt, .ods, .odp)" if kind == "odt" else "",
+        "OpenDocument (.odt, .ods, .odp, .odg)" if kind == "odt" else "",
         claims,
         lambda source: read_odf(source, kind),
     )

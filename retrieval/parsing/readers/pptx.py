@@ -1,32 +1,54 @@
-"""PowerPoint: a page for each slide, with its tables, charts and speaker notes."""
+"""PowerPoint: a page for each slide, with its tables, charts, diagrams, comments and speaker notes."""
 
+import re
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import lxml.etree
 import pptx
 import pptx.exc
+from pptx.opc.constants import CONTENT_TYPE
+from pptx.opc.package import PartFactory
+from pptx.package import Package
+from pptx.parts.presentation import PresentationPart
 
 from retrieval.errors import ReadError
 from retrieval.parsing.archive import damaged, package
 from retrieval.parsing.blocks import Page, PageBuilder, Reading, page_ranges, table_text
 from retrieval.parsing.clues import SURE, Format
+from retrieval.parsing.drawings import chart_rows, drawn_lines
 from retrieval.parsing.source import Source
 
 _MIME = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 _TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
+_PARAGRAPH = "{http://schemas.openxmlformats.org/drawingml/2006/main}p"
+_DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_COMPATIBLE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_SLIDE = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_FILE_NAME = re.compile(
+    r"^\S+\.(?:png|jpe?g|gif|bmp|svg|emf|wmf|tiff?)$|automatically generated$", re.IGNORECASE
+)
+_PARSER = lxml.etree.XMLParser(resolve_entities=False)
 _BROKEN = (
     zipfile.BadZipFile, pptx.exc.PythonPptxError, lxml.etree.LxmlError, LookupError, ValueError, AttributeError,
-    TypeError, EOFError, NotImplementedError,
+    TypeError, EOFError, NotImplementedError, SyntaxError,
 )  # fmt: skip
+# Shows and templates are presentations that open in another way; the library knows two kinds only.
+for _kind in (
+    CONTENT_TYPE.PML_SLIDESHOW_MAIN, CONTENT_TYPE.PML_TEMPLATE_MAIN,
+    "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
+    "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
+):  # fmt: skip
+    PartFactory.part_type_for[_kind] = PresentationPart
 
 
 def read_pptx(source: Source) -> Reading:
     """A presentation by slides. Errors: ReadError for damaged and hostile files and for one without any text."""
     try:
         with package(source) as archive:
-            presentation = pptx.Presentation(archive.fp)
+            presentation = _presentation(archive.fp)
             slides = list(presentation.slides)
             title = presentation.core_properties.title
     except _BROKEN as exc:
@@ -51,6 +73,13 @@ def read_pptx(source: Source) -> Reading:
     return Reading("pptx", _MIME, tuple(pages), paged=True, metadata=metadata, warnings=warnings)
 
 
+def _presentation(file: Any) -> Any:
+    part = Package.open(file).main_document_part
+    if not isinstance(part, PresentationPart):
+        raise pptx.exc.PackageNotFoundError("its main part is no presentation")
+    return part.presentation
+
+
 def _slide(number: int, slide: Any) -> Page:
     builder = PageBuilder(number)
     title = slide.shapes.title
@@ -59,9 +88,33 @@ def _slide(number: int, slide: Any) -> Page:
     for shape in _ordered(slide.shapes):
         if title is None or shape.shape_id != title.shape_id:
             _shape(shape, builder)
+    for text in _beside(slide):
+        builder.add("paragraph", text)
     if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
         builder.add("paragraph", f"Notes: {_lines(frame)}" if frame.text.strip() else "")
     return builder.page()
+
+
+def _beside(slide: Any) -> Iterator[str]:
+    """What the library passes over: shapes in a second form for older programs, and comments."""
+    for choice in slide.element.iter(f"{_COMPATIBLE}Choice"):
+        lines = ("".join(node.text or "" for node in p.iter(_TEXT)) for p in choice.iter(_PARAGRAPH))
+        if text := "\n".join(line for line in lines if line.strip()):
+            yield text
+    for part in _related(slide, "comments"):
+        for node in lxml.etree.fromstring(part.blob, _PARSER).iter():
+            if str(node.tag).endswith("}text") and (node.text or "").strip():
+                yield f"Comment: {node.text}"
+            elif str(node.tag).endswith("}txBody") and (
+                text := "".join(t.text or "" for t in node.iter(_TEXT))
+            ):
+                yield f"Comment: {text}"
+
+
+def _related(slide: Any, kind: str) -> Iterator[Any]:
+    for relation in slide.part.rels.values():
+        if not relation.is_external and relation.reltype.rpartition("/")[2] == kind:
+            yield relation.target_part
 
 
 def _ordered(shapes: Iterable[Any]) -> list[Any]:
@@ -78,13 +131,23 @@ def _shape(shape: Any, builder: PageBuilder) -> None:
         builder.add("table", table_text(_grid(shape.table)))
     elif getattr(shape, "has_chart", False):
         _chart(shape.chart, builder)
+    elif (diagram := shape.element.find(f".//{_DIAGRAM}relIds")) is not None:
+        part = shape.part.related_part(diagram.get(f"{_RELATION}dm", ""))
+        builder.add("list", "\n".join(drawn_lines(part.blob)))
     elif shape.has_text_frame:
         lines = [p for p in shape.text_frame.paragraphs if "".join(r.text for r in p.runs).strip()]
         builder.add("list" if len(lines) > 1 else "paragraph", _lines(shape.text_frame))
     else:
-        # Diagrams and whatever else carries text.
+        # A picture is what it is said to show.
         texts = [node.text for node in shape.element.iter(_TEXT) if node.text]
-        builder.add("paragraph", "\n".join(texts))
+        builder.add("paragraph", "\n".join(texts) or _described(shape))
+
+
+def _described(shape: Any) -> str:
+    """What somebody wrote about a picture; what a program wrote about it is its own name or a guess."""
+    name = shape.element.find(f".//{_SLIDE}cNvPr")
+    text = " ".join((name.get("descr", "") if name is not None else "").split())
+    return "" if _FILE_NAME.search(text) else text
 
 
 def _lines(frame: Any) -> str:
@@ -105,15 +168,9 @@ def _grid(table: Any) -> list[list[str]]:
 
 
 def _chart(chart: Any, builder: PageBuilder) -> None:
-    if chart.has_title and chart.chart_title.has_text_frame:
-        builder.add("paragraph", chart.chart_title.text_frame.text)
-    for plot in chart.plots:
-        series = list(plot.series)
-        rows = [["", *(str(item.name or "") for item in series)]]
-        for i, category in enumerate(plot.categories):
-            values = [item.values[i] if i < len(item.values) else None for item in series]
-            rows.append([str(category), *("" if value is None else f"{value:g}" for value in values)])
-        builder.add("table", table_text(rows))
+    titles, table = chart_rows(chart.part.blob)
+    builder.add("paragraph", " – ".join(titles))
+    builder.add("table", table)
 
 
 FORMATS = (

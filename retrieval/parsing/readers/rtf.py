@@ -12,6 +12,10 @@ from retrieval.parsing.source import Source
 
 _TITLE = re.compile(r"\{\\title\s+([^{}\\]+)\}")
 _FOOTNOTE = re.compile(r"\{(?:\\\*)?\\footnote(?:\\ftnalt)?\b")
+_MARGIN = re.compile(r"\{\\(?:header|footer)(?:l|r|f)?(?![a-z])")
+_COMMENT = re.compile(r"\{\\\*\\annotation(?![a-z])")
+_SHAPE = re.compile(r"\{\\shp(?![a-z])|\{\\\*\\shpinst(?![a-z])|\{\\shptxt(?![a-z])")
+_PROPERTY = re.compile(r"\{\\sp\s*\{\\sn [^{}]*\}\s*\{\\sv [^{}]*\}\s*\}")
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError)
 
 
@@ -34,8 +38,11 @@ def read_rtf(source: Source) -> Reading:
 
 def rtf_text(code: str) -> str:
     """Plain text of RTF code, ends of cells as `|`."""
-    # striprtf leaves footnotes out; as plain groups they stand where they are referred to.
-    text: str = rtf_to_text(_FOOTNOTE.sub(r"{ ", code), errors="replace")
+    # striprtf leaves out what stands beside the text; as plain groups it stands where it is referred to.
+    code = _FOOTNOTE.sub(r"{ ", code)
+    code = _COMMENT.sub(r"{ [Comment]", _MARGIN.sub(r"{\\par", code))
+    code = _SHAPE.sub(r"{\\par", _PROPERTY.sub("", code))
+    text: str = rtf_to_text(code, errors="replace")
     # Characters beyond the first plane are written as halves.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

@@ -20,6 +20,11 @@ _OLD_MIME = "application/vnd.ms-excel"
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _BROKEN = (zipfile.BadZipFile, ET.ParseError, KeyError, EOFError, NotImplementedError, ValueError)
 _ZEROS = re.compile(r"^0{2,30}$")
+_LITERAL = re.compile(r'\[\$([^\]-]*)[^\]]*\]|"([^"]*)"|\\(.)|([$€£¥₹])|_.|\*.|\[[^\]]*\]')
+"""What a number format writes beside the number: a currency in brackets, words in quotes, a sign by itself."""
+_DIGITS = re.compile(r"^[\s(+-]*[0#?][0#?.,]*[\s)]*$")
+_UNIT = "\x00"
+"""Where the number stands between what its format writes before and after it."""
 _MOST_CELLS = 5_000_000
 _QUOTED = 80
 """Characters of a cell that are repeated with its comment, which may be cut far from the table."""
@@ -116,6 +121,9 @@ def _shown(value: object, style: str) -> str:
 def _number(value: float, style: str) -> str:
     if style == "%":
         return f"{value * 100:.10g}%"
+    if _UNIT in style:
+        before, after = style.split(_UNIT)
+        return f"{before}{_number(value, '')}{after}"
     text = str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return text.zfill(len(style)) if style else text
 
@@ -168,9 +176,33 @@ def _telling_styles(archive: zipfile.ZipFile) -> dict[str, str]:
             codes[node.get("numFmtId", "")] = code
         elif code.split(";")[0].rstrip().endswith("%"):
             codes[node.get("numFmtId", "")] = "%"
+        elif unit := _unit(code.split(";")[0]):
+            codes[node.get("numFmtId", "")] = unit
     cells = root.find(f"{_MAIN}cellXfs")
     ids = [node.get("numFmtId", "") for node in cells] if cells is not None else []
     return {str(i): codes[key] for i, key in enumerate(ids) if key in codes}
+
+
+def _unit(code: str) -> str:
+    """The currency or measure that a format writes around a number; empty for dates and all that is no plain number."""
+    parts: list[str] = []
+    digits = ""
+    at = 0
+    for match in [*_LITERAL.finditer(code), None]:
+        plain = code[at : match.start()] if match is not None else code[at:]
+        if plain.strip():
+            if digits or not _DIGITS.match(plain):
+                return ""
+            digits = plain
+            parts.append(_UNIT)
+        at = match.end() if match is not None else at
+        if match is not None and (said := "".join(filter(None, match.groups())).strip()):
+            parts.append(said)
+    if not digits or len(parts) < 2:
+        return ""
+    # A sign stands close before its number, a word or a sign after it apart.
+    before, after = "".join(parts).split(_UNIT)
+    return f"{before}{' ' if before[-1:].isalpha() else ''}{_UNIT}{' ' if after else ''}{after}"
 
 
 def _old(clues: Clues) -> int:
