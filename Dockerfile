@@ -5,9 +5,9 @@ ARG PYTHON=3.11
 FROM python:${PYTHON}-slim-bookworm AS packages
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1
 RUN python -m venv /opt/tessera
-COPY requirements/base.txt requirements/ocr.txt /requirements/
+COPY requirements/base.txt requirements/ocr.txt requirements/s3.txt /requirements/
 RUN /opt/tessera/bin/pip install --quiet --require-hashes --only-binary :all: -r /requirements/base.txt \
-    -r /requirements/ocr.txt
+    -r /requirements/ocr.txt -r /requirements/s3.txt
 
 FROM packages AS embedding-packages
 COPY requirements/embedded.txt /requirements/

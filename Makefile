@@ -52,7 +52,7 @@ bench:
 
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv (any recent version) on the PATH."; exit 1; }
-	@cd requirements && for set in base bedrock embedded ocr dev clients; do \
+	@cd requirements && for set in base bedrock s3 embedded ocr dev clients; do \
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url $$set.in -o $$set.txt; done
 	@cd requirements && uv pip compile -q --no-deps --python-version 3.11 --generate-hashes --no-emit-index-url \
 	model.in -o model.txt

@@ -1,52 +1,41 @@
-"""Files made from originals and made again when they are gone: pictures of pages, beside the original they show."""
+"""Files made from originals and made again when they are gone: pictures of pages, stored beside what they show."""
 
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
-from django.conf import settings
-
-
-def _root() -> Path:
-    return Path(settings.ORIGINALS_DIR) / "derived"
+from retrieval.stores import Gone, scratch_file, store
 
 
-def derived_folder(sha256: str) -> Path:
-    """Where all that was made from this original lies, whether or not there is anything."""
-    return _root() / sha256[:2] / sha256
+def _prefix(sha256: str) -> str:
+    return f"derived/{sha256[:2]}/{sha256}/"
 
 
 def derived_read(sha256: str, name: str) -> bytes | None:
     """A kept file, or None."""
     try:
-        return (derived_folder(sha256) / name).read_bytes()
-    except FileNotFoundError:
+        with store().local(_prefix(sha256) + name) as path:
+            return path.read_bytes()
+    except Gone:
         return None
 
 
 def derived_keep(sha256: str, name: str, content: bytes) -> None:
     """Keep a file, atomically; the caller holds `blob_lock` and has seen that the original is still there."""
-    folder = derived_folder(sha256)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, path = tempfile.mkstemp(dir=folder)
-    with os.fdopen(handle, "wb") as out:
-        out.write(content)
-    Path(path).replace(folder / name)
+    with scratch_file() as path:
+        path.write_bytes(content)
+        store().keep(_prefix(sha256) + name, path)
 
 
 def derived_remove(sha256: str) -> int:
     """Delete what was made from this original; how many files that were."""
-    folder = derived_folder(sha256)
-    if not folder.is_dir():
-        return 0
-    count = sum(1 for _ in folder.iterdir())
-    shutil.rmtree(folder, ignore_errors=True)
-    return count
+    place = store()
+    return sum(place.remove(key) for key in list(place.keys(_prefix(sha256))))
 
 
 def derived_hashes() -> Iterator[str]:
-    """Originals of which something was made."""
-    for folder in _root().glob("??/*"):
-        yield folder.name
+    """Originals of which something was made, each once."""
+    last = ""
+    for key in sorted(store().keys("derived/")):
+        sha256 = key.split("/")[2]
+        if sha256 != last:
+            yield sha256
+        last = sha256

@@ -9,6 +9,7 @@ RetrievalError
 ├── ReadError            a file that cannot be read, with the reason
 ├── EmbeddingUnavailable the embedder failed or answered nonsense
 │   └── EmbeddingMismatch  its vectors are not those of the stored documents
+├── StoreAway            the bucket of originals does not answer, or refuses
 ├── Busy                 too much of this kind runs at this moment
 └── LeaseLost            another worker took the job over; stop writing
 
@@ -114,6 +115,21 @@ class EmbeddingMismatch(EmbeddingUnavailable):
 
     code = "embedding_mismatch"
     retryable = False
+
+
+class StoreAway(RetrievalError):
+    """What holds the originals does not answer. Nothing was lost; try again in a moment."""
+
+    code = "part_failed"
+    status = 503
+    retryable = True
+
+    def __init__(self, bucket: str, cause: str) -> None:
+        super().__init__(
+            f"The store of originals (bucket “{bucket}”) does not answer as it should: {cause}. Nothing was lost; try "
+            "again in a moment, and if it stays so an administrator finds more by `manage.py doctor`.",
+            detail={"part": "originals", "cause": cause},
+        )
 
 
 class Busy(RetrievalError):

@@ -13,6 +13,7 @@ from retrieval.models import Document, DocumentText
 from retrieval.parsing.limits import Limits
 from retrieval.parsing.sandbox import picture_confined
 from retrieval.parsing.source import Source
+from retrieval.stores import Gone
 
 _QUICK = Limits(cpu_seconds=20, wall_seconds=60)
 _AT_ONCE = threading.BoundedSemaphore(2)
@@ -50,13 +51,13 @@ def _why_none(document: Document) -> str:
 
 
 def _drawn(document: Document, number: int) -> bytes:
-    path = storage.blob_path(document.serving_sha256)
-    if not path.is_file():
-        raise _none(document, number, "Its original is not in the store any more.")
     if not _AT_ONCE.acquire(timeout=_PATIENCE_SECONDS):
         raise Busy("Too many pages are being drawn at this moment. Try again in a few seconds.")
     try:
-        made = picture_confined(Source(path, document.name, limits=_QUICK), number)
+        with storage.blob_file(document.serving_sha256) as path:
+            made = picture_confined(Source(path, document.name, limits=_QUICK), number)
+    except Gone as error:
+        raise _none(document, number, "Its original is not in the store any more.") from error
     except ReadError as error:
         raise _none(document, number, error.message) from error
     finally:

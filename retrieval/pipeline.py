@@ -23,6 +23,7 @@ from retrieval.parsing import Reading
 from retrieval.ports import password_open
 from retrieval.previews import chunking_settings
 from retrieval.spaces import space_current
+from retrieval.stores import Gone
 
 logger = logging.getLogger(__name__)
 _DATABASE_AWAY = (OperationalError, InterfaceError)
@@ -113,13 +114,14 @@ def _original(lease: Lease, outcome: _Outcome) -> Lease:
 
 def _parse(lease: Lease, outcome: _Outcome) -> Reading:
     outcome.step = Status.PARSING
-    path = storage.blob_path(lease.sha256)
-    if not path.is_file():
+    password = password_open(lease.password_sealed)
+    try:
+        with storage.blob_file(lease.sha256) as path:
+            return parsing.read(path, lease.name, password=password, heartbeat=lease.renew)
+    except Gone as exc:
         raise RetrievalError(
             f"The original of “{lease.name}” is not in the store any more. Remove the document and upload it again."
-        )
-    password = password_open(lease.password_sealed)
-    return parsing.read(path, lease.name, password=password, heartbeat=lease.renew)
+        ) from exc
 
 
 def _chunk(lease: Lease, outcome: _Outcome, reading: Reading) -> list[ChunkCut]:

@@ -8,6 +8,7 @@ from retrieval.chunking import ChunkCut, Settings, chunk
 from retrieval.errors import Conflict, Invalid
 from retrieval.models import Document
 from retrieval.parsing.limits import Limits
+from retrieval.stores import Gone
 
 _BOUNDS = {"size": (50, 450), "overlap": (0, 200), "small": (0, 450)}
 """Tokens. Above the highest size the usual embedders cut the text off without a word."""
@@ -53,11 +54,12 @@ def document_preview(
     Errors: Invalid, ReadError (also when reading takes longer than a preview may), Conflict without an original.
     """
     settings = chunking_settings(chunking)
-    path = storage.blob_path(document.serving_sha256 or document.sha256)
-    if not path.is_file():
+    try:
+        with storage.blob_file(document.serving_sha256 or document.sha256) as path:
+            reading = parsing.read(path, document.name, password=password or None, limits=_QUICK)
+    except Gone as exc:
         raise Conflict(
             f"The original of “{document.name}” is not in the store any more. Remove the document and upload it again."
-        )
-    reading = parsing.read(path, document.name, password=password or None, limits=_QUICK)
+        ) from exc
     cuts = chunk(reading.pages, settings=settings)
     return Preview(len(cuts), tuple(cuts[:limit]))

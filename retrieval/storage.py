@@ -1,20 +1,19 @@
-"""Originals: files named by the SHA-256 of their bytes, in a directory that web and worker share."""
+"""Originals, by the SHA-256 of their bytes: received, kept, opened and removed, wherever they are stored."""
 
 import hashlib
 import os
-import tempfile
-import time
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from django.conf import settings
-
 from retrieval.errors import TooLarge
+from retrieval.stores import scratch_file, store
 
 _PIECE = 1 << 20
+_KEY = re.compile(r"[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +25,8 @@ class Received:
     size: int
 
 
-def _root() -> Path:
-    return Path(settings.ORIGINALS_DIR)
-
-
-def blob_path(sha256: str) -> Path:
-    """Where the original of this hash lies, whether or not it is there."""
-    return _root() / sha256[:2] / sha256[2:4] / sha256
+def _key(sha256: str) -> str:
+    return f"{sha256[:2]}/{sha256[2:4]}/{sha256}"
 
 
 def _pieces(content: BinaryIO | bytes) -> Iterator[bytes]:
@@ -49,13 +43,9 @@ def received(content: BinaryIO | bytes, *, limit: int) -> Iterator[Received]:
 
     Memory stays at one piece of 1 MB whatever the size. Errors: TooLarge as soon as `limit` bytes are exceeded.
     """
-    incoming = _root() / "incoming"
-    incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
     digest, size = hashlib.sha256(), 0
-    handle, name = tempfile.mkstemp(dir=incoming)
-    path = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as out:
+    with scratch_file() as path:
+        with path.open("wb") as out:
             for piece in _pieces(content):
                 size += len(piece)
                 if size > limit:
@@ -65,41 +55,35 @@ def received(content: BinaryIO | bytes, *, limit: int) -> Iterator[Received]:
             out.flush()
             os.fsync(out.fileno())
         yield Received(path=path, sha256=digest.hexdigest(), size=size)
-    finally:
-        path.unlink(missing_ok=True)
 
 
-def blob_keep(item: Received) -> Path:
-    """Move a received file to its place, atomically. Keeping the same bytes again changes nothing."""
-    target = blob_path(item.sha256)
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    item.path.replace(target)
-    # The rename itself must survive a power cut, not only the bytes.
-    directory = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-    return target
+def blob_keep(item: Received) -> None:
+    """Put a received file in its place, atomically; the same bytes again change nothing. Errors: StoreAway."""
+    store().keep(_key(item.sha256), item.path)
 
 
 def blob_remove(sha256: str) -> bool:
-    """Delete an original. False: it was not there."""
-    path = blob_path(sha256)
-    if not path.exists():
-        return False
-    path.unlink(missing_ok=True)
-    return True
+    """Delete an original. False: it was not there. Errors: StoreAway."""
+    return store().remove(_key(sha256))
 
 
-def blob_open(sha256: str) -> BinaryIO:
-    """The original for reading. Errors: FileNotFoundError."""
-    return blob_path(sha256).open("rb")
+def blob_file(sha256: str) -> AbstractContextManager[Path]:
+    """The original as a local file, within the block. Errors: Gone, StoreAway."""
+    return store().local(_key(sha256))
+
+
+def blob_size(sha256: str) -> int | None:
+    """Bytes of an original; None when it is not there. Errors: StoreAway."""
+    return store().size(_key(sha256)) if sha256 else None
+
+
+def blob_where(sha256: str) -> str:
+    """Where it lies or should lie, for a message to whoever runs the installation."""
+    return store().where(_key(sha256))
 
 
 def blobs_older_than(seconds: float) -> Iterator[str]:
     """Hashes of the originals that have lain here for so long."""
-    before = time.time() - seconds
-    for path in _root().glob("??/??/*"):
-        if len(path.name) == 64 and path.stat().st_mtime < before:
-            yield path.name
+    for key in store().keys(older_than=seconds):
+        if _KEY.fullmatch(key):
+            yield key[-64:]

@@ -19,6 +19,7 @@ from retrieval import storage
 from retrieval.models import Collection, Document, DocumentText, Status
 from retrieval.selectors import TextPage
 from retrieval.services import collection_create
+from retrieval.stores import Gone
 from retrieval.types import Passage
 
 MOST_ATTACHMENTS = 50
@@ -123,9 +124,9 @@ def _picture(row: Document) -> ImagePart | None:
     if not (row.mime.startswith("image/") or named) or row.size > _MOST_PICTURE_BYTES:
         return None
     try:
-        with storage.blob_open(row.sha256) as file:
-            return ImagePart(file.read(), row.mime or "image/*")
-    except FileNotFoundError:
+        with storage.blob_file(row.sha256) as path:
+            return ImagePart(path.read_bytes(), row.mime or "image/*")
+    except Gone:
         return None
 
 

@@ -18,6 +18,8 @@ from kombu.exceptions import OperationalError as BrokerError
 from app.billing.selectors import price_currencies
 from app.common.redis_door import Unavailable, sync_redis
 from inference_client.tokens import TokenizerFileError, counter
+from retrieval.errors import StoreAway
+from retrieval.stores import store
 
 State = Literal["ok", "failed", "skipped"]
 LOW_DISK = 1_000_000_000
@@ -116,11 +118,16 @@ def role() -> Check:
 
 def documents() -> Check:
     """Whether the database and the stored originals belong together."""
-    originals = Path(settings.ORIGINALS_DIR)
+    originals = store().where("")
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM retrieval_document")
         (rows,) = cursor.fetchone()
-    has_files = originals.is_dir() and any(originals.iterdir())
+    try:
+        has_files = next(store().keys(), None) is not None
+    except StoreAway as exc:
+        return failed(
+            "documents", f"{exc.message} Check ORIGINALS_BUCKET, ORIGINALS_S3_ENDPOINT and its keys."
+        )
     if has_files and not rows:
         return failed(
             "documents",
@@ -131,7 +138,7 @@ def documents() -> Check:
         return failed(
             "documents",
             f"The database knows {rows} documents but {originals} is empty; put the originals back, or correct "
-            "ORIGINALS_DIR.",
+            f"{'ORIGINALS_BUCKET' if settings.ORIGINALS_BUCKET else 'ORIGINALS_DIR'}.",
         )
     return passed("documents", f"{rows} in the database, originals in {originals}.")
 

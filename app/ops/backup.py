@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from django.conf import settings
-
 from app.audit.services import Verb, audit
 from app.common.errors import Conflict
 from app.common.models import uuid7
@@ -31,7 +29,7 @@ from app.ops.manifest import (
 )
 from app.ops.pg_tools import owner_url, pg_run
 from app.ops.snapshot import Snapshot, connected, originals_named, snapshot
-from retrieval.storage import blob_path
+from retrieval.storage import blob_file
 
 Say = Callable[[str], None]
 
@@ -105,7 +103,8 @@ def _originals_copy(folder: Path, moment: Snapshot, like: Path | None) -> tuple[
         if target.exists() or (like is not None and _linked(backup_blob(like, sha256), target)):
             continue
         try:
-            file_copy(blob_path(sha256), target, sha256=sha256)
+            with blob_file(sha256) as path:
+                file_copy(path, target, sha256=sha256)
         except (FileNotFoundError, Damaged):
             absent.append(sha256)
     # What was erased while this ran is gone rightly; only what is named still and is not there is a loss.
@@ -139,8 +138,3 @@ def _manifest(folder: Path, moment: Snapshot, sizes: dict[str, int], missing: li
         originals=sizes,
         missing=tuple(missing),
     )
-
-
-def originals_root() -> Path:
-    """Where originals of this installation lie."""
-    return Path(settings.ORIGINALS_DIR)

@@ -4,17 +4,18 @@ import logging
 import shutil
 import tempfile
 import zipfile
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import BinaryIO
 from uuid import UUID
-
-from django.conf import settings
 
 from app.accounts.models import User
 from app.common.clock import now
 from app.common.errors import Conflict, NotFound
 from app.ops.models import Export
 from app.ops.person_export import person_export
+from retrieval.stores import Gone, scratch, store
 
 log = logging.getLogger(__name__)
 
@@ -24,9 +25,9 @@ _ABANDONED = timedelta(hours=2)
 """An export that takes longer has lost its worker."""
 
 
-def export_file(export_id: UUID) -> Path:
-    """Where the file of an export lies, beside the originals, which web and worker share."""
-    return Path(settings.ORIGINALS_DIR) / "exports" / f"{export_id}.zip"
+def export_key(export_id: UUID) -> str:
+    """What the file of an export is called in the store that web and worker share."""
+    return f"exports/{export_id}.zip"
 
 
 def export_begin(*, user: User) -> Export:
@@ -41,14 +42,13 @@ def export_make(*, export_id: UUID) -> None:
     if not Export.objects.filter(pk=export_id, state=Export.State.QUEUED).update(state=Export.State.RUNNING):
         return
     row = Export.objects.select_related("user").get(pk=export_id)
-    target = export_file(export_id)
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    work = Path(tempfile.mkdtemp(dir=target.parent))
+    work = Path(tempfile.mkdtemp(dir=scratch()))
     try:
         counts = person_export(user=row.user, folder=work / "export")
         _pack(work / "export", work / "export.zip")
-        (work / "export.zip").replace(target)
-        ended = {"state": Export.State.READY, "size": target.stat().st_size, "counts": counts}
+        size = (work / "export.zip").stat().st_size
+        store().keep(export_key(export_id), work / "export.zip")
+        ended = {"state": Export.State.READY, "size": size, "counts": counts}
     except Exception:
         # Whatever it was, the person reads that it failed and may ask again; the log has the cause.
         log.exception("An export failed.", extra={"data": {"export": str(export_id)}})
@@ -57,7 +57,12 @@ def export_make(*, export_id: UUID) -> None:
         shutil.rmtree(work, ignore_errors=True)
     if not Export.objects.filter(pk=export_id).update(ended_at=now(), **ended):
         # The person was erased while it was made.
-        target.unlink(missing_ok=True)
+        export_remove(export_id)
+
+
+def export_remove(export_id: UUID) -> None:
+    """Remove the file, if there is one."""
+    store().remove(export_key(export_id))
 
 
 def _pack(folder: Path, target: Path) -> None:
@@ -76,21 +81,22 @@ def export_get(*, user_id: UUID, export_id: UUID) -> Export:
     return row
 
 
-def export_ready(*, user_id: UUID, export_id: UUID) -> Path:
-    """The file of an export. Errors: NotFound; Conflict while it is not there yet or when it failed."""
+def export_open(*, user_id: UUID, export_id: UUID) -> BinaryIO:
+    """The file of an export for reading. Errors: NotFound; Conflict while it is not there yet or when it failed."""
     row = export_get(user_id=user_id, export_id=export_id)
-    path = export_file(export_id)
-    if row.state != Export.State.READY or not path.is_file():
-        wait = 5 if row.state in _OPEN else None
-        raise Conflict(f"This export is {row.state}; there is no file to fetch.", retry_after=wait)
-    return path
+    if row.state == Export.State.READY:
+        # What came from a bucket has no name any more when this returns, and is there until it is closed.
+        with suppress(Gone), store().local(export_key(export_id)) as path:
+            return path.open("rb")
+    wait = 5 if row.state in _OPEN else None
+    raise Conflict(f"This export is {row.state}; there is no file to fetch.", retry_after=wait)
 
 
 def exports_sweep() -> int:
     """Remove exports whose time is over, and what a dead worker left. Returns how many."""
     over = list(Export.objects.filter(expires_at__lte=now()).values_list("pk", flat=True))
     for export_id in over:
-        export_file(export_id).unlink(missing_ok=True)
+        export_remove(export_id)
     Export.objects.filter(pk__in=over).delete()
     Export.objects.filter(state__in=_OPEN, created_at__lte=now() - _ABANDONED).update(
         state=Export.State.FAILED, ended_at=now()

@@ -3,9 +3,7 @@
 import secrets
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
-from django.conf import settings
 from django.db import transaction
 
 from app.accounts.models import ApiKey, User
@@ -17,6 +15,7 @@ from app.common.handbook import HANDBOOK, HANDBOOK_DIR
 from app.ops.servers import servers_prepare
 from retrieval.models import Collection, Document
 from retrieval.services import collection_create, document_create
+from retrieval.stores import store
 
 ADMIN_EMAIL = "admin@tessera.local"
 
@@ -44,7 +43,7 @@ def prepare(*, accept_empty: bool = False) -> FirstRun:
     """
     if not accept_empty and not User.objects.exists() and (count := originals_count()):
         raise EmptyDatabase(
-            f"The database has no people, but {count} documents lie in {settings.ORIGINALS_DIR}. This looks like a "
+            f"The database has no people, but {count} documents lie in {store().where('')}. This looks like a "
             "lost volume or the wrong DATABASE_URL. Restore the database, or begin anew: `first_run --accept-empty`."
         )
     # Apart, because it waits for servers, and no transaction stays open for that.
@@ -91,8 +90,7 @@ def _handbook(admin: User) -> None:
 
 def originals_count(limit: int = 1000) -> int:
     """How many originals are stored, counted up to `limit`."""
-    root = Path(settings.ORIGINALS_DIR)
-    return sum(1 for _ in islice((p for p in root.rglob("*") if p.is_file()), limit)) if root.is_dir() else 0
+    return sum(1 for _ in islice(store().keys(), limit))
 
 
 def handbook_waiting() -> list[Document]:

@@ -28,7 +28,7 @@ from app.chat.models import Conversation, Turn, TurnState
 from app.chat.sweep import turn_interrupt
 from app.common.models import uuid7
 from app.common.redis_door import Unavailable, sync_redis
-from app.ops.exports import export_file
+from app.ops.exports import export_remove
 from app.ops.models import Export, PersonReceipt
 from app.ops.private import personal_teams, principal, private_collections
 from retrieval.models import Grant
@@ -65,14 +65,14 @@ def person_erase(*, user: User, done_by: str, patience: float = PATIENCE_SECONDS
     streams = _streams_end(user, patience)
     private = list(private_collections(user))
     receipts = [collection_erase(collection=collection, done_by=done_by) for collection in private]
-    files = [export_file(pk) for pk in Export.objects.filter(user=user).values_list("pk", flat=True)]
+    exports = list(Export.objects.filter(user=user).values_list("pk", flat=True))
     turns = list(_turns(user).values_list("pk", flat=True))
     with transaction.atomic():
         receipt = _erased(user, done_by, receipts=[r.counts for r in receipts], streams=streams)
     # What is outside the database goes when its rows are gone for good.
     _events_forget(turns)
-    for path in files:
-        path.unlink(missing_ok=True)
+    for export_id in exports:
+        export_remove(export_id)
     return receipt
 
 

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from app.chat.models import Conversation, Turn
 from app.common.errors import InvalidInput
 from app.ops.private import documents_of
 from retrieval.models import Document, DocumentText
-from retrieval.storage import blob_path
+from retrieval.storage import blob_file
+from retrieval.stores import Gone
 
 _TURN = (
     "id", "parent_id", "question", "answer", "reasoning", "state", "finish_reason", "model", "level", "notices",
@@ -104,10 +106,9 @@ def _documents(user: User, folder: Path) -> int:
 
 
 def _original(row: Document, own: Path) -> None:
-    path = blob_path(row.serving_sha256 or row.sha256) if row.serving_sha256 or row.sha256 else None
-    if path is not None and path.is_file():
-        # The name is the person's own words; only what a file system takes everywhere is kept of it.
-        name = re.sub(r"[^\w.\- ]", "_", row.name).strip(". ")[-120:] or "original"
+    # The name is the person's own words; only what a file system takes everywhere is kept of it.
+    name = re.sub(r"[^\w.\- ]", "_", row.name).strip(". ")[-120:] or "original"
+    with suppress(Gone), blob_file(row.serving_sha256 or row.sha256) as path:
         shutil.copyfile(path, own / f"original-{name}")
 
 

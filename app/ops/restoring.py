@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import LiteralString
 
 import psycopg
+from django.conf import settings
 from django.db import connection as django_connection
 from psycopg import sql
 
 from app.audit.services import Verb, audit
 from app.common.errors import Conflict, InvalidInput
-from app.ops.backup import Say, backup_blob, originals_root
+from app.ops.backup import Say, backup_blob
 from app.ops.manifest import (
     DUMP,
     Damaged,
@@ -27,7 +28,8 @@ from app.ops.manifest import (
 )
 from app.ops.pg_tools import owner_url, pg_run
 from app.ops.snapshot import connected, rows_counted, tables
-from retrieval.storage import blob_path
+from retrieval.storage import Received, blob_keep, blob_size
+from retrieval.stores import Gone, scratch_file, store
 
 MARK = ".restoring"
 _KINDS = {"r": "TABLES", "S": "SEQUENCES", "f": "FUNCTIONS", "T": "TYPES"}
@@ -61,7 +63,7 @@ def restore(folder: Path, *, say: Say = lambda _: None) -> Manifest:
                 url=owner_url(),
             )
     _check_rows(manifest)
-    (originals_root() / MARK).unlink(missing_ok=True)
+    store().remove(MARK)
     # A backup of an older version has no audit log until it is migrated.
     if "audit_auditentry" in django_connection.introspection.table_names():
         audit(Verb.RESTORE, object_kind="backup", object_id=manifest.id, before=manifest.made_at)
@@ -70,9 +72,8 @@ def restore(folder: Path, *, say: Say = lambda _: None) -> Manifest:
 
 def _check_target(manifest: Manifest) -> bool:
     """Whether the database was restored by an earlier run. Errors: Conflict for a target that holds something else."""
-    root = originals_root()
-    mark = root / MARK
-    ours = mark.exists() and mark.read_text().strip() == manifest.id
+    place = store()
+    ours = _begun() == manifest.id
     with connected(owner_url()) as connection:
         there = tables(connection)
         if there and not (ours and rows_counted(connection) == dict(manifest.rows)):
@@ -80,24 +81,35 @@ def _check_target(manifest: Manifest) -> bool:
                 f"The database is not empty: it has {len(there)} tables. A backup is restored into an empty one only, "
                 "so that nothing is overwritten. Make a new database, or use a new data directory. Nothing was changed."
             )
-    if not ours and root.is_dir() and any(path.is_file() for path in root.rglob("*")):
+    if not ours and next(place.keys(), None) is not None:
         raise Conflict(
-            f"{root} is not empty. A backup is restored beside no other originals: move that folder away, or set "
-            "ORIGINALS_DIR to an empty one. Nothing was changed."
+            f"{place.where('')} is not empty. A backup is restored beside no other originals: move them away, or set "
+            f"{'ORIGINALS_BUCKET' if settings.ORIGINALS_BUCKET else 'ORIGINALS_DIR'} to an empty one. Nothing was "
+            "changed."
         )
     return bool(there)
 
 
+def _begun() -> str | None:
+    """The id of the backup whose restoring was begun here."""
+    try:
+        with store().local(MARK) as path:
+            return path.read_text().strip()
+    except Gone:
+        return None
+
+
 def _originals_restore(folder: Path, manifest: Manifest) -> None:
-    root = originals_root()
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file_write(root / MARK, manifest.id.encode())
+    with scratch_file() as path:
+        file_write(path, manifest.id.encode())
+        store().keep(MARK, path)
     for sha256, size in manifest.originals.items():
-        target = blob_path(sha256)
-        if target.exists() and target.stat().st_size == size:
+        if blob_size(sha256) == size:
             continue
         try:
-            file_copy(backup_blob(folder, sha256), target, sha256=sha256)
+            with scratch_file() as path:
+                file_copy(backup_blob(folder, sha256), path, sha256=sha256)
+                blob_keep(Received(path, sha256, size))
         except (FileNotFoundError, Damaged) as exc:
             raise InvalidInput(
                 f"An original in the backup is missing or damaged: {backup_blob(folder, sha256)}. The database was not "

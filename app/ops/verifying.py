@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import UUID
 
 from django.db import connection
@@ -14,7 +13,7 @@ from app.chat.models import SentPassage
 from app.ops.manifest import file_sha256
 from retrieval.models import Document, DocumentText, Receipt
 from retrieval.parsing import PAGE_BREAK
-from retrieval.storage import blob_path
+from retrieval.storage import blob_file, blob_where, blobs_older_than
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +85,12 @@ def _text_of(document: Document) -> str:
 
 
 def _original(sha256: str) -> str | None:
-    path: Path = blob_path(sha256)
     try:
-        return (
-            None if file_sha256(path) == sha256 else f"its original {path} is damaged: its hash is another."
-        )
+        with blob_file(sha256) as path:
+            whole = file_sha256(path) == sha256
     except OSError:
-        return f"its original {path} cannot be read."
+        return f"its original {blob_where(sha256)} cannot be read."
+    return None if whole else f"its original {blob_where(sha256)} is damaged: its hash is another."
 
 
 def _originals() -> tuple[int, list[str]]:
@@ -100,10 +98,11 @@ def _originals() -> tuple[int, list[str]]:
     rows: list[tuple[UUID, str]] = list(
         Document.objects.exclude(serving_sha256="").values_list("pk", "serving_sha256")
     )
+    stored = set(blobs_older_than(0))
     lost = [
-        f"Document {pk}: its original {blob_path(sha)} is not there."
+        f"Document {pk}: its original {blob_where(sha)} is not there."
         for pk, sha in rows
-        if not blob_path(sha).exists()
+        if sha not in stored
     ]
     return len(rows), lost
 

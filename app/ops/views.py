@@ -20,7 +20,7 @@ from app.api.paging import PARAMETERS, listed, page
 from app.api.serializers import refusals
 from app.common.clock import now
 from app.common.errors import NotAllowed
-from app.ops.exports import export_begin, export_get, export_ready
+from app.ops.exports import export_begin, export_get, export_open
 from app.ops.models import Export
 from app.ops.tasks import export_make
 
@@ -94,5 +94,5 @@ class ExportFileView(APIView):
     )
     def get(self, request: Request, export_id: UUID) -> FileResponse:
         user = _person(caller_of(request))
-        path = export_ready(user_id=user.pk, export_id=export_id)
-        return FileResponse(path.open("rb"), as_attachment=True, filename="tessera-export.zip")
+        file = export_open(user_id=user.pk, export_id=export_id)
+        return FileResponse(file, as_attachment=True, filename="tessera-export.zip")

@@ -14,6 +14,12 @@ BASE_DIR = env.REPOSITORY
 DATA_DIR = env.DATA_DIR
 EXTERNAL = env.EXTERNAL
 ORIGINALS_DIR = Path(env.text("ORIGINALS_DIR", str(DATA_DIR / "originals")))
+ORIGINALS_BUCKET = env.text("ORIGINALS_BUCKET")
+"""Where it is set originals lie in this bucket, and ORIGINALS_DIR is only what is being written at this moment."""
+ORIGINALS_S3_ENDPOINT = env.text("ORIGINALS_S3_ENDPOINT")
+ORIGINALS_S3_REGION = env.text("ORIGINALS_S3_REGION")
+ORIGINALS_S3_KEY_ID = env.text("ORIGINALS_S3_KEY_ID")
+ORIGINALS_S3_SECRET = env.text("ORIGINALS_S3_SECRET")
 
 # One source of hosts and trusted origins.
 PUBLIC_URL = env.text("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")

@@ -55,7 +55,7 @@ def test_erasing_blanks_the_text_wherever_it_was_kept(client_for, api_key, docum
     assert receipt["counts"]["passages"] == receipt["counts"]["originals"] == receipt["counts"]["pages"] == 1
 
     assert not Document.objects.exists()
-    assert not storage.blob_path(document.sha256).exists()
+    assert storage.blob_size(document.sha256) is None
     assert not broker.exists(events_key(turn.pk))
     rows = [*Turn.objects.values(), *SentPassage.objects.values(), *Receipt.objects.values()]
     assert "4711" not in str(rows)

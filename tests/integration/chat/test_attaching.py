@@ -156,7 +156,7 @@ def test_files_go_with_their_conversation(attach: Attach, conversation: Conversa
     conversation_delete(conversation=conversation, done_by="user:x")
     assert not Collection.objects.filter(pk=collection).exists()
     assert not Document.objects.filter(pk=row.pk).exists()
-    assert not storage.blob_path(row.sha256).exists()
+    assert storage.blob_size(row.sha256) is None
 
 
 def test_nobody_else_of_the_team_may_read_them(attach: Attach, caller: Caller) -> None:

@@ -31,7 +31,7 @@ from app.ops.restoring import restore
 from app.ops.snapshot import connected, rows_counted
 from app.ops.verifying import installation_verify
 from retrieval.models import Document
-from retrieval.storage import blob_path
+from retrieval.storage import blob_remove
 from tests.databases import database_beside
 from tests.factories import (
     collection_make,
@@ -236,6 +236,26 @@ def test_what_is_refused_leaves_the_other_installation_empty(
 
 
 @committed
+def test_what_lay_in_a_folder_comes_back_in_a_bucket_and_out_of_it_again(
+    house: str,
+    made: Path,
+    elsewhere: Elsewhere,
+    move: Callable[[], None],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    before = installation_verify()
+    move()
+    request.getfixturevalue("bucket")
+    restore(made)
+    assert installation_verify() == before
+    assert not [path for path in elsewhere.originals.rglob("*") if path.is_file()]
+    again = backup_make(tmp_path / "again")
+    assert again.originals == manifest_read(made).originals
+    assert again.missing == ()
+
+
+@committed
 def test_a_folder_that_holds_something_is_left_alone_and_what_is_missing_is_named(
     made: Path, tmp_path: Path
 ) -> None:
@@ -251,7 +271,7 @@ def test_a_folder_that_holds_something_is_left_alone_and_what_is_missing_is_name
     for sha256 in second.originals:
         assert backup_blob(made, sha256).samefile(backup_blob(tmp_path / "second", sha256))
     lost = next(iter(second.originals))
-    blob_path(lost).unlink()
+    blob_remove(lost)
     assert backup_make(tmp_path / "third").missing == (lost,)
     assert any("is not there" in problem for problem in installation_verify().problems)
 

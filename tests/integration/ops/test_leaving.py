@@ -22,12 +22,13 @@ from app.chat.models import Conversation, SentPassage, Turn, TurnState
 from app.common.clock import now
 from app.common.errors import InvalidInput
 from app.common.models import uuid7
-from app.ops.exports import export_file, export_make, exports_sweep
+from app.ops.exports import export_key, export_make, exports_sweep
 from app.ops.models import Export, PersonReceipt
 from app.ops.person_erase import person_erase
 from app.ops.person_export import person_export
 from retrieval.models import Collection, Document, Grant
-from retrieval.storage import blob_path
+from retrieval.storage import blob_size
+from retrieval.stores import store
 from tests.factories import (
     CHAT_PRICE,
     PASSWORD,
@@ -125,8 +126,8 @@ def test_erasing_takes_what_is_theirs_and_leaves_the_teams(leaver, broker):
         user=leaver.colleague, content_type=ContentType.objects.get_for_model(User), object_id=str(user.pk),
         object_repr=user.email, action_flag=CHANGE, change_message=user.email, action_time=now(),
     )  # fmt: skip
-    secret = blob_path(leaver.secret.sha256)
-    assert secret.is_file()
+    secret = leaver.secret.sha256
+    assert blob_size(secret)
     account, email = user.account_id, user.email
     receipt = person_erase(user=user, done_by="tests")
     assert receipt.counts == {
@@ -140,13 +141,13 @@ def test_erasing_takes_what_is_theirs_and_leaves_the_teams(leaver, broker):
     assert not Conversation.objects.filter(pk=leaver.conversation.pk).exists()
     assert not Turn.objects.filter(question=WORD).exists()
     assert not Collection.objects.filter(pk=leaver.private.pk).exists()
-    assert not secret.exists()
+    assert blob_size(secret) is None
     assert not broker.exists(events_key(turn))
     entry = LogEntry.objects.get()
     assert (entry.object_repr, entry.change_message) == ("erased", "")
     # The team keeps what it was given, and nothing of the colleague's is touched.
     assert Document.objects.filter(pk=leaver.given.pk).exists()
-    assert blob_path(leaver.given.sha256).is_file()
+    assert blob_size(leaver.given.sha256)
     assert SentPassage.objects.get(turn=leaver.others).text == "For the team."
     personal = Team.objects.get(is_personal=True, name="Erased person")
     assert not personal.memberships.exists()
@@ -223,10 +224,10 @@ class TestMyExport:
         assert f"conversations/{leaver.conversation.pk}.json" in names
         other = client_for(key_make(user=leaver.colleague, team=leaver.team))
         assert other.get(where).status_code == other.get(f"{where}file/").status_code == 404
-        path = export_file(export.pk)
-        assert path.is_file()
+        key = export_key(export.pk)
+        assert store().size(key)
         person_erase(user=leaver.user, done_by="tests")
-        assert not path.exists()
+        assert store().size(key) is None
 
     def test_a_key_of_a_team_has_nothing_of_its_own(self, leaver, client_for):
         assert client_for(key_make(user=None, team=leaver.team)).post(self.URL).status_code == 403
@@ -237,8 +238,8 @@ class TestMyExport:
         export_make(export_id=row.pk)
         row.refresh_from_db()
         assert row.state == Export.State.FAILED
-        assert not export_file(row.pk).exists()
-        assert not list(export_file(row.pk).parent.iterdir())
+        assert not list(store().keys("exports/"))
+        assert not list(store().keys("incoming/"))
         assert exports_sweep() == 1
         assert not Export.objects.exists()
 
@@ -247,4 +248,4 @@ class TestMyExport:
         ApiKey.objects.all().delete()
         person_erase(user=leaver.user, done_by="tests")
         export_make(export_id=row.pk)
-        assert not export_file(row.pk).exists()
+        assert not list(store().keys("exports/"))

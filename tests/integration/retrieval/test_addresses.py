@@ -65,7 +65,8 @@ def test_an_address_is_fetched_kept_and_found(
         len(PAGE),
         f"{site}/pumps",
     )
-    assert storage.blob_path(row.sha256).read_bytes() == PAGE
+    with storage.blob_file(row.sha256) as path:
+        assert path.read_bytes() == PAGE
     assert find("blue pump", viewer, collection)[0].document_id == row.pk
 
 
