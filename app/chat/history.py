@@ -6,10 +6,10 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db import connection
 
-from app.chat.models import Turn, TurnState
+from app.chat.models import TurnState
 from app.chat.precount import Pair
+from app.common.db import prepared
 from app.common.errors import NotFound
 
 NEWEST = "newest"
@@ -18,12 +18,13 @@ NEWEST = "newest"
 _BRANCH = """
 WITH RECURSIVE branch AS (
   SELECT id, parent_id, question, answer, state, attachments, 0 AS back
-  FROM chat_turn WHERE conversation_id = %s AND id = %s
+  FROM chat_turn WHERE conversation_id = %(conversation)s::uuid AND id = coalesce(%(parent)s::uuid, (
+    SELECT id FROM chat_turn WHERE conversation_id = %(conversation)s::uuid ORDER BY id DESC LIMIT 1))
   UNION ALL
   SELECT t.id, t.parent_id, t.question, t.answer, t.state, t.attachments, b.back + 1
   FROM chat_turn t JOIN branch b ON t.id = b.parent_id
 )
-SELECT question, answer, state, attachments::text FROM branch ORDER BY back DESC
+SELECT id, question, answer, state, attachments::text FROM branch ORDER BY back DESC
 """
 
 _UNFINISHED: Mapping[str, Any] = {
@@ -46,21 +47,21 @@ class Branch:
 
 def branch_of(conversation_id: UUID, parent: UUID | str | None) -> Branch:
     """The branch that ends at `parent`: a turn, NEWEST, or None for a new root. Errors: NotFound."""
-    if parent == NEWEST:
-        newest = Turn.objects.filter(conversation_id=conversation_id).order_by("-id")
-        parent = newest.values_list("id", flat=True).first()
-    if not isinstance(parent, UUID):
+    if parent is None:
         return Branch()
-    with connection.cursor() as cursor:
-        cursor.execute(_BRANCH, [conversation_id, parent])
+    wanted = parent if isinstance(parent, UUID) else None
+    with prepared() as cursor:
+        cursor.execute(_BRANCH, {"conversation": conversation_id, "parent": wanted})
         rows = cursor.fetchall()
+    if not rows and wanted is None:
+        return Branch()
     if not rows:
         raise NotFound("There is no such turn in this conversation to continue from.")
     return Branch(
-        parent,
-        tuple(Pair(question, answer) for question, answer, _, _ in rows if answer),
+        rows[-1][0],
+        tuple(Pair(question, answer) for _, question, answer, _, _ in rows if answer),
         tuple(dict.fromkeys(id_ for *_, attached in rows for id_ in _ids(attached))),
-        (_UNFINISHED,) if any(state == TurnState.RUNNING for _, _, state, _ in rows) else (),
+        (_UNFINISHED,) if any(state == TurnState.RUNNING for *_, state, _ in rows) else (),
     )
 
 

@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django.db import connection
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Left
@@ -16,6 +17,7 @@ from app.catalog.selectors import Target
 from app.chat.models import Conversation, SentPassage, Turn, TurnState
 from app.common.cache import remembered
 from app.common.clock import now
+from app.common.db import prepared
 from app.common.errors import NotFound
 from retrieval.models import Document
 from retrieval.selectors import collections_readable
@@ -71,12 +73,25 @@ def conversation_get(caller: Caller, conversation_id: UUID) -> Conversation:
     return row
 
 
+# Every question reads this row; built by hand it takes a fifth of the time. The columns in the order of the model's
+# fields, as `from_db` wants them.
+_ASKED = """
+SELECT id, team_id, model, assistant_id, collections::text, attachments_id, level FROM chat_conversation
+WHERE id = %s::uuid AND owner_id IS NOT DISTINCT FROM %s::uuid AND team_id = ANY (%s::uuid[])
+"""
+_ASKED_FIELDS = ("id", "team_id", "model", "assistant_id", "collections", "attachments_id", "level")
+
+
 def conversation_asked(caller: Caller, conversation_id: UUID) -> Conversation:
-    """The same for one more question: the row alone, without what a list shows of it."""
-    row = _own(caller).filter(id=conversation_id).first()
+    """The same for one more question: of the row what a question goes by; the rest is read when it is asked for."""
+    with prepared() as cursor:
+        cursor.execute(_ASKED, [conversation_id, caller.user_id, [team for team, _ in caller.roles]])
+        row = cursor.fetchone()
     if row is None:
         raise NotFound(_NO_CONVERSATION)
-    return row
+    id_, team_id, model, assistant_id, collections, attachments_id, level = row
+    values = (id_, team_id, model, assistant_id, orjson.loads(collections), attachments_id, level)
+    return Conversation.from_db(connection.alias, _ASKED_FIELDS, values)
 
 
 def turns_of(caller: Caller) -> QuerySet[Turn]:
