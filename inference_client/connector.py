@@ -6,6 +6,7 @@ sent once more when the server closed it without a byte.
 
 import time
 from contextvars import ContextVar
+from functools import partial
 from weakref import WeakSet
 
 import aiohttp
@@ -31,11 +32,24 @@ class Sending:
 current_sending: ContextVar[Sending] = ContextVar("inference_client_sending")
 
 
+class _Unhurried(ResponseHandler):
+    """Resumes only what was paused.
+
+    The body's reader asks for that with every piece it takes out, and each time the parser is run over nothing: of an
+    answer of 64 tokens that came at once, a tenth of all our CPU time.
+    """
+
+    def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002 - the base class's
+        if self._reading_paused or self._buffer_paused:
+            super().resume_reading(resume_parser)
+
+
 class NotingConnector(aiohttp.TCPConnector):
     """Notes on the current `Sending` when a connection is there, and whether it is a used one."""
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
+        self._factory = partial(_Unhurried, loop=self._loop)
         self._used: WeakSet[ResponseHandler] = WeakSet()
 
     async def connect(

@@ -1,9 +1,9 @@
-"""The one place that speaks HTTP: httpx's API over aiohttp's sockets.
+"""The one place that speaks HTTP: aiohttp's sockets, and httpx's names for what goes wrong with them.
 
 httpx's own transport leaks pool slots when a request is cancelled while it connects, and costs two to four
-times as much per chunk. The package `httpx-aiohttp` has neither fault, but names errors in ways that would make
-a caller pay twice (a POST the server read and dropped becomes a ConnectTimeout). `StrictTransport` stands on the
-same sockets and gives every fault the name httpx itself gives it.
+times as much per chunk; its requests and responses alone cost a tenth of a call. The package `httpx-aiohttp` names
+errors in ways that would make a caller pay twice (a POST the server read and dropped becomes a ConnectTimeout).
+`Sockets` gives every fault the name httpx itself gives it.
 
 Two of httpx's time limits have no counterpart here. There is no pool limit, because there is no pool queue:
 how many calls a server gets at once is the limiter's business. There is no write limit; a body that the
@@ -32,40 +32,7 @@ _USER_AGENT = "tessera-inference-client"
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
-class _Body(httpx.AsyncByteStream):
-    """The body of a response; each step gives everything that has arrived by then."""
-
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self._content = response.content
-
-    def __aiter__(self) -> "_Body":
-        return self
-
-    async def __anext__(self) -> bytes:
-        try:
-            data = await self._content.readany()
-        except (aiohttp.ClientError, OSError, RuntimeError) as exc:
-            # aiohttp reports a lost connection before it hands out what had arrived until then.
-            data = self._content._read_nowait(-1)  # noqa: SLF001 - there is no public way to these bytes
-            if not data:
-                raise _meaning(exc) from exc
-        if not data:
-            raise StopAsyncIteration
-        return data
-
-    def close(self) -> None:
-        """Give the connection back if the body was read to its end, else drop it."""
-        if self._content.is_eof():
-            self._response.release()
-        else:
-            self._response.close()
-
-    async def aclose(self) -> None:
-        self.close()
-
-
-class StrictTransport(httpx.AsyncBaseTransport):
+class Sockets:
     """aiohttp's sockets with httpx's meaning of every error.
 
     A POST on a used connection that the server closed before it sent one byte is sent once more: the server
@@ -76,50 +43,52 @@ class StrictTransport(httpx.AsyncBaseTransport):
         self._keepalive_s = keepalive_s
         self._session: aiohttp.ClientSession | None = None
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        sending: Sending = request.extensions.get("sending") or Sending()
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        connect_s: float | None = None,
+        read_s: float | None = None,
+        sending: Sending | None = None,
+    ) -> aiohttp.ClientResponse:
+        """Send and wait for the headers of the answer, of any status. Raises httpx.TransportError, httpx.InvalidURL."""
+        sending = sending or Sending()
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=read_s)
         token = current_sending.set(sending)
         try:
-            response = await self._request(request, sending)
+            try:
+                return await self._once(method, url, headers, body, limits)
+            except (aiohttp.ClientError, OSError) as exc:
+                if not (sending.reused and _closed_unread(exc)):
+                    raise
+            return await self._once(method, url, headers, body, limits)
+        except (aiohttp.ClientError, OSError) as exc:
+            raise _meaning(exc) from exc
         finally:
             current_sending.reset(token)
-        return httpx.Response(
-            response.status,
-            headers=response.raw_headers,
-            stream=_Body(response),
-            request=request,
-            extensions={"http_version": b"HTTP/1.1"},
-        )
 
     async def aclose(self) -> None:
+        """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
-    async def _request(self, request: httpx.Request, sending: Sending) -> aiohttp.ClientResponse:
-        try:
-            return await self._once(request)
-        except (aiohttp.ClientError, OSError) as exc:
-            if not (sending.reused and _closed_unread(exc)):
-                raise _meaning(exc) from exc
-        try:
-            return await self._once(request)
-        except (aiohttp.ClientError, OSError) as exc:
-            raise _meaning(exc) from exc
-
-    async def _once(self, request: httpx.Request) -> aiohttp.ClientResponse:
+    async def _once(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
         if self._session is None:
             self._session = self._new_session()
-        timeout = request.extensions.get("timeout", {})
+        address = _address(url)
         return await self._session.request(
-            request.method,
-            _socket_url(str(request.url)),
-            headers=request.headers,
-            data=_body(request.content),
+            method,
+            address,
+            headers=headers,
+            data=_body(body),
             allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=timeout.get("connect"), sock_read=timeout.get("read")
-            ),
-            ssl=_trust() if request.url.scheme == "https" else True,
+            timeout=limits,
+            ssl=_trust() if address.scheme == "https" else True,
         )
 
     def _new_session(self) -> aiohttp.ClientSession:
@@ -139,14 +108,9 @@ def _body(content: bytes) -> bytes | io.BytesIO | None:
 
 
 @lru_cache(1024)
-def _parsed(url: str) -> httpx.URL:
-    """Parsed once: every call of a deployment goes to one of a few addresses."""
-    return httpx.URL(url)
-
-
-@lru_cache(1024)
-def _socket_url(url: str) -> URL:
-    return URL(url, encoded=True)
+def _address(url: str) -> URL:
+    """Read by httpx, which is strict about it, once: every call of a deployment goes to one of a few addresses."""
+    return URL(str(httpx.URL(url)), encoded=True)
 
 
 @cache
@@ -183,15 +147,16 @@ def _meaning(exc: Exception) -> httpx.TransportError:
 class Reply:
     """A response whose body is still to be read."""
 
-    __slots__ = ("_body", "headers", "status")
+    __slots__ = ("_content", "_response", "headers", "status")
 
-    def __init__(self, response: httpx.Response) -> None:
-        self.status = response.status_code
-        self.headers: Mapping[str, str] = response.headers
-        """Names are found in any case."""
-        body = response.stream
-        assert isinstance(body, _Body)
-        self._body = body
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.raw_headers
+        }
+        """By their names in lower case."""
+        self._response = response
+        self._content = response.content
 
     async def read(self) -> bytes:
         """Everything that has arrived, waiting if nothing has; empty at the end of the body.
@@ -199,22 +164,27 @@ class Reply:
         Raises BrokenStream when the connection ends before the body does, also after `close`.
         """
         try:
-            return await self._body.__anext__()
-        except StopAsyncIteration:
-            return b""
-        except httpx.TransportError as exc:
-            raise BrokenStream(code="connection_lost", upstream=str(exc)) from exc
+            return await self._content.readany()
+        except (aiohttp.ClientError, OSError, RuntimeError) as exc:
+            # aiohttp reports a lost connection before it hands out what had arrived until then.
+            data = self._content._read_nowait(-1)  # noqa: SLF001 - there is no public way to these bytes
+            if not data:
+                raise BrokenStream(code="connection_lost", upstream=str(_meaning(exc))) from exc
+            return data
 
     def close(self) -> None:
         """Give the connection back if the body was read to its end, else drop it. May be called twice."""
-        self._body.close()
+        if self._content.is_eof():
+            self._response.release()
+        else:
+            self._response.close()
 
 
 class Transport:
     """A pool of connections to one server. Make it and use it in one event loop."""
 
     def __init__(self, *, keepalive_s: float = KEEPALIVE_S) -> None:
-        self._http = StrictTransport(keepalive_s=keepalive_s)
+        self._sockets = Sockets(keepalive_s=keepalive_s)
 
     async def send(
         self,
@@ -231,20 +201,13 @@ class Transport:
         Raises Unreachable when the request was certainly never sent, BrokenStream when it may have been.
         Cancelling drops the connection.
         """
+        sent = {"user-agent": _USER_AGENT, "accept-encoding": "identity", **trace_headers(), **headers}
         try:
-            request = httpx.Request(
-                method,
-                _parsed(url),
-                headers={
-                    "user-agent": _USER_AGENT,
-                    "accept-encoding": "identity",
-                    **trace_headers(),
-                    **headers,
-                },
-                content=body,
-                extensions={"timeout": {"connect": connect_s}, "sending": sending or Sending()},
+            return Reply(
+                await self._sockets.request(
+                    method, url, headers=sent, body=body, connect_s=connect_s, sending=sending
+                )
             )
-            return Reply(await self._http.handle_async_request(request))
         except httpx.InvalidURL as exc:
             raise Unreachable(code="invalid_url", upstream=str(exc)) from exc
         except httpx.TransportError as exc:
@@ -269,7 +232,7 @@ class Transport:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._http.aclose()
+        await self._sockets.aclose()
         # aiohttp closes sockets on the next turn of the loop; without it they are reported as leaked.
         await asyncio.sleep(0)
 
