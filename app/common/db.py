@@ -5,6 +5,7 @@ A bounded executor keeps a fixed number of connections however many streams are 
 """
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,7 +15,14 @@ from typing import Any, ParamSpec, TypeVar
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.exceptions import SynchronousOnlyOperation
-from django.db import InterfaceError, OperationalError, connection, reset_queries
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    InterfaceError,
+    OperationalError,
+    connection,
+    connections,
+    reset_queries,
+)
 from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
 
@@ -45,7 +53,9 @@ def _attempt(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
     Running twice is harmless because every write reached through here names the id of its row.
     """
-    reset_queries()
+    if settings.DEBUG:
+        # What Django keeps for whoever debugs would grow for ever in a thread that serves no request.
+        reset_queries()
     try:
         return fn(*args, **kwargs)
     except (OperationalError, InterfaceError) as exc:
@@ -109,16 +119,34 @@ def read_aside(fn: Callable[[], object]) -> None:
     _executor().submit(_attempt, fn)
 
 
+class _Spare(threading.local):
+    """This thread's cursor for prepared statements. What it learnt of types is worth more than the statement's own
+    time, so it is used again as long as its connection lasts."""
+
+    cursor: Any = None
+
+
+_spare = _Spare()
+
+
 @contextmanager
 def prepared() -> Iterator[CursorWrapper]:
     """A cursor for statements that every turn repeats: the database parses and plans them once a connection.
 
     Parameters travel beside the statement instead of in it, so it must say their types: `%s::jsonb`.
     """
-    connection.close_if_health_check_failed()
-    connection.ensure_connection()
-    wrap = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
-    with connection.wrap_database_errors:
-        bare = _BOUND_BY_SERVER(connection.connection)
-    with wrap(bare) as cursor:
-        yield cursor
+    django = connections[DEFAULT_DB_ALIAS]
+    django.close_if_health_check_failed()
+    django.ensure_connection()
+    django.validate_no_broken_transaction()
+    cursor, _spare.cursor = _spare.cursor, None
+    if cursor is None or cursor.connection is not django.connection:
+        cursor = _BOUND_BY_SERVER(django.connection)
+    try:
+        if django.queries_logged:
+            yield django.make_debug_cursor(cursor)
+        else:
+            with django.wrap_database_errors:
+                yield cursor
+    finally:
+        _spare.cursor = cursor
