@@ -175,20 +175,17 @@ class Admission:
 
         `then` writes down what came of the call, in the same visit to the database; it must be safe to repeat.
         """
-        try:
-            if self._settled is None:
-                await finished(self._book(then))
-        finally:
-            # Also when it cannot be booked, or nobody waits for it: a place that nobody frees is renewed for ever.
-            if self.ticket is not None:
-                await finished(self.ticket.finish(self._used()))
+        # Under way while it is booked, and whether or not it can be: a place that nobody frees is renewed for ever.
+        freed = None if self.ticket is None else self.ticket.finish(self._used())
+        if self._settled is None:
+            await finished(self._book(then))
+        if freed is not None:
+            await freed
         assert self._settled is not None
         return self._settled
 
     def _used(self) -> int:
-        """Tokens as rate limits count them: booked, or by our attempts while nothing is."""
-        if self._settled is not None:
-            return self._settled.input_tokens + self._settled.output_tokens
+        """Tokens as rate limits count them."""
         own = [a for a in self.attempts if a.billed and a.kind in {None, self.plan.kind}]
         return sum(a.buckets.input_total + a.buckets.output_total for a in own)
 

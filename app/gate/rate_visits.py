@@ -35,14 +35,17 @@ class Visits:
         self._waiting: list[tuple[Words, asyncio.Future[Answer]]] = []
         self._under_way: asyncio.Task[None] | None = None
 
-    async def ask(self, keys: Sequence[str], words: Sequence[str | int]) -> Answer:
-        """Run the script, each call in one step of its own. Never raises for what Valkey does."""
+    def ask(self, keys: Sequence[str], words: Sequence[str | int]) -> asyncio.Future[Answer]:
+        """Run the script, each call in one step of its own, whether or not somebody waits for what it says.
+
+        Never raises for what Valkey does.
+        """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
         self._waiting.append(((len(keys), *keys, *words), answer))
         if self._under_way is None or self._under_way.done():
             self._under_way = loop.create_task(self._visit())
-        return await answer
+        return answer
 
     async def _visit(self) -> None:
         while self._waiting:

@@ -4,8 +4,9 @@ When Valkey is away, calls go through: a rate limit protects from haste, not fro
 PostgreSQL all the same. After a failure it is left alone for a few seconds, so that nobody waits for it twice.
 """
 
+import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from uuid import UUID
@@ -17,7 +18,7 @@ from app.common.cache import remembered
 from app.common.db import read_db, run_db
 from app.common.errors import RateLimited
 from app.common.formatting import count
-from app.gate.rate_visits import visits
+from app.gate.rate_visits import Answer, visits
 from app.gate.types import CallPlan
 
 LEASE_SECONDS = 60
@@ -53,19 +54,23 @@ class Ticket:
     stands: tuple[Stand, ...] = ()
     ended: bool = field(default=False)
 
-    async def finish(self, used: int) -> None:
-        """Put the tokens that were really used in place of those that were charged, and free the place."""
-        await self._end(requests=0, tokens=self.tokens - used)
+    def finish(self, used: int) -> Awaitable[object]:
+        """Put the tokens that were really used in place of those that were charged, and free the place.
 
-    async def give_back(self) -> None:
+        That is under way when this returns; to await it is to wait until Valkey has done so.
+        """
+        return self._end(requests=0, tokens=self.tokens - used)
+
+    def give_back(self) -> Awaitable[object]:
         """As if the call had never been: it was refused by something else."""
-        await self._end(requests=1, tokens=self.tokens)
+        return self._end(requests=1, tokens=self.tokens)
 
-    async def _end(self, *, requests: int, tokens: int) -> None:
-        if not self.ended:
-            self.ended = True
-            _open.pop(self.id, None)
-            await _run("finish", self.rules, lease=self.lease, requests=requests, tokens=tokens)
+    def _end(self, *, requests: int, tokens: int) -> Awaitable[object]:
+        if self.ended:
+            return _nothing()
+        self.ended = True
+        _open.pop(self.id, None)
+        return _asked("finish", self.rules, lease=self.lease, requests=requests, tokens=tokens)
 
 
 async def admit(plan: CallPlan) -> Ticket | None:
@@ -78,7 +83,7 @@ async def admit(plan: CallPlan) -> Ticket | None:
         return None
     tokens = plan.input_tokens + plan.output_tokens
     lease = str(plan.reservation_id) if plan.kind == "chat" else ""
-    answer = await _run("admit", rules, lease=lease, requests=1, tokens=tokens)
+    answer = await _asked("admit", rules, lease=lease, requests=1, tokens=tokens)
     if answer is None:
         return None
     failed, kind, wait, *_ = answer
@@ -92,14 +97,14 @@ async def admit(plan: CallPlan) -> Ticket | None:
 async def peek(payer: Payer) -> tuple[Stand, ...]:
     """How the payer's limits stand, without counting anything. Empty when nothing is limited or known."""
     rules = await _rules(payer)
-    answer = await _run("peek", rules) if rules else None
+    answer = await _asked("peek", rules) if rules else None
     return () if answer is None else _stands(rules, answer)
 
 
 async def renew() -> None:
     """Say that this process's streams still run. Called by the pulse."""
     for ticket in [t for t in _open.values() if t.lease and any(r.streams is not None for r in t.rules)]:
-        await _run("renew", ticket.rules, lease=ticket.lease)
+        await _asked("renew", ticket.rules, lease=ticket.lease)
 
 
 def headers(stands: Sequence[Stand]) -> dict[str, str]:
@@ -122,19 +127,29 @@ async def _rules(payer: Payer) -> tuple[RateRule, ...]:
     return await read_db(_rules_of, payer)
 
 
-async def _run(
+def _asked(
     mode: Mode, rules: Sequence[RateRule], *, lease: str = "", requests: int = 0, tokens: int = 0
-) -> list[int] | None:
-    """The script's answer; None when Valkey does not give one."""
-    global _rests_until  # noqa: PLW0603 - one process, one Valkey
+) -> asyncio.Future[Answer]:
+    """The script's answer to come; None when Valkey does not give one."""
     if time.monotonic() < _rests_until:
-        return None
+        return _nothing()
     keys = [f"tessera:rate:{kind}:{rule.subject}" for rule in rules for kind in ("req", "tok", "str")]
     limits = [-1 if x is None else x for r in rules for x in (r.requests, r.tokens, r.streams)]
-    answer = await visits().ask(keys, [mode, lease, round(LEASE_SECONDS * 1000), requests, tokens, *limits])
-    if answer is None:
-        _rests_until = time.monotonic() + REST_SECONDS
+    answer = visits().ask(keys, [mode, lease, round(LEASE_SECONDS * 1000), requests, tokens, *limits])
+    answer.add_done_callback(_heard)
     return answer
+
+
+def _nothing() -> asyncio.Future[Answer]:
+    nothing: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    nothing.set_result(None)
+    return nothing
+
+
+def _heard(answer: asyncio.Future[Answer]) -> None:
+    global _rests_until  # noqa: PLW0603 - one process, one Valkey
+    if not answer.cancelled() and answer.result() is None:
+        _rests_until = time.monotonic() + REST_SECONDS
 
 
 def _stands(rules: Sequence[RateRule], answer: Sequence[int]) -> tuple[Stand, ...]:

@@ -43,7 +43,7 @@ async def reserve(
         raise
     finally:
         if held is None and ticket is not None:
-            await finished(ticket.give_back())
+            await ticket.give_back()
 
 
 def _unheld(plan: CallPlan) -> None:
