@@ -88,7 +88,7 @@ class AnswerReader:
         limits = self._timeouts
         if self._finished_at is not None:
             # With end mark and usage there, only the end of the body is missing: do not make anyone wait.
-            tail = self._parser.ended and self._parser.usage().state == "reported"
+            tail = self._parser.ended and self._parser.usage_is_told
             at, phase = self._finished_at + (min(_TAIL_S, limits.grace) if tail else limits.grace), "grace"
         elif self.first_token_at is not None:
             at, phase = self._loop.time() + limits.idle, "idle"

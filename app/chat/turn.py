@@ -9,10 +9,11 @@ Whatever happens, the reservation ends once, and the reader gets exactly one end
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from itertools import groupby
+from typing import Any, Literal
 
 from app.accounts.standing import standing_of
 from app.billing.types import Settled
@@ -46,6 +47,7 @@ from retrieval.selectors import documents_unread
 from retrieval.stitching import stitch
 from retrieval.types import Passage, Prompt, Quote, Viewer
 
+_KINDS: Mapping[type[Event], Literal["text", "reasoning"]] = {TextDelta: "text", ReasoningDelta: "reasoning"}
 SEARCH_LIMIT = 12
 QUOTE_LIMIT = 3
 
@@ -208,17 +210,16 @@ class Turn:
                     if admission.target.public_name != self.ask.model:
                         self.log.emit("notice", fallback_notice(self.ask.model, admission.target.public_name))
                     self.log.emit("status", {"phase": "generating"})
-                for event in batch:
-                    self._heard(event)
+                # What came in one read goes out as one piece, so it is joined before anything is done with it.
+                for kind, events in groupby(batch, type):
+                    self._heard(kind, events)
 
-    def _heard(self, event: Event) -> None:
-        match event:
-            case TextDelta(text=text):
-                self.log.delta("text", text)
-            case ReasoningDelta(text=text):
-                self.log.delta("reasoning", text)
-            case ToolCallDelta():
+    def _heard(self, kind: type[Event], events: Iterable[Any]) -> None:
+        if kind is ToolCallDelta:
+            for event in events:
                 self.log.emit("delta", {"tool": showing.tool_piece(event)})
+        else:
+            self.log.delta(_KINDS[kind], "".join([event.text for event in events]))
 
     def _phase(self, *, queued: bool) -> None:
         """Say what is waited for: our line, or the model."""

@@ -12,7 +12,7 @@ from inference_client.errors import InferenceError, MalformedAnswer
 from inference_client.eventstream import EventStreamDecoder, Frame
 from inference_client.sse import LineSplitter, SseDecoder, SseEvent
 from inference_client.types import Event, FinishReason, Usage
-from inference_client.usage import UsageShape, merged, usage_read
+from inference_client.usage import UsageShape, first, merged, usage_read
 
 FINISH: Mapping[str, FinishReason] = {
     "stop": "stop",
@@ -126,6 +126,12 @@ class Parser(ABC):
     def usage(self, precount: int | None = None) -> Usage:
         """The usage told so far; `precount` is our own count of the input, where there is one."""
         return usage_read(self._usage, self.shape, precount=precount)
+
+    @property
+    def usage_is_told(self) -> bool:
+        """Whether a number of tokens is there: less to find out than all of `usage`."""
+        told = self._usage or {}
+        return any(first(told, paths) for paths in (self.shape.input, self.shape.output))
 
     @abstractmethod
     def _feed(self, data: bytes, out: list[Event]) -> None: ...
