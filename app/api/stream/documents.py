@@ -1,7 +1,7 @@
 """Progress of documents as events: short looks at the rows, with no thread and no connection held in between."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -55,7 +55,7 @@ async def collection_events(request: Request, respond: Responder, caller: Caller
     await frames_send(request, respond, caller, _collection(caller, collection_id, since))
 
 
-async def _document(caller: Caller, document_id: UUID) -> AsyncIterator[bytes]:
+async def _document(caller: Caller, document_id: UUID) -> AsyncGenerator[bytes, None]:
     told: Mapping[str, Any] | None = None
     while not runs().draining:
         at = now()
@@ -73,7 +73,7 @@ async def _document(caller: Caller, document_id: UUID) -> AsyncIterator[bytes]:
         await asyncio.sleep(BUSY_SECONDS)
 
 
-async def _collection(caller: Caller, collection_id: UUID, since: datetime) -> AsyncIterator[bytes]:
+async def _collection(caller: Caller, collection_id: UUID, since: datetime) -> AsyncGenerator[bytes, None]:
     told: Mapping[str, dict[str, Any]] = {}
     gone: set[str] = set()
     yield _frame(now(), "following", {"id": str(collection_id)})

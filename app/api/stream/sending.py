@@ -1,7 +1,8 @@
 """Frames of a turn on their way to one reader: kept warm, cut when the reader may not go on, never without an end."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import orjson
@@ -9,7 +10,7 @@ import orjson
 from app.accounts.selectors import Caller
 from app.accounts.standing import standing_of
 from app.api.stream.http import Request, Responder
-from app.chat.runs import runs
+from app.chat.runs import Stopped, StopSignal, runs
 from app.chat.showing import NOT_ANY_MORE
 
 HEARTBEAT_SECONDS = 15.0
@@ -27,7 +28,7 @@ async def frames_send(
     request: Request,
     respond: Responder,
     caller: Caller,
-    frames: AsyncIterator[bytes],
+    frames: AsyncGenerator[bytes, None],
     headers: dict[str, str] | None = None,
 ) -> None:
     """Send frames, with a comment in every quiet quarter of a minute. The turn goes on when the reader leaves."""
@@ -48,34 +49,48 @@ async def frames_send(
     await respond.end()
 
 
-async def _copy(respond: Responder, frames: AsyncIterator[bytes], leaving: asyncio.Future[None]) -> bool:
+async def _copy(
+    respond: Responder, frames: AsyncGenerator[bytes, None], leaving: asyncio.Future[None]
+) -> bool:
     """Copy frames to a reader until they end or `leaving` does, which is cancelled then. Whether the end was sent."""
-    waiting = asyncio.ensure_future(_next(frames))
-    whole, clock = False, asyncio.get_running_loop().time
-    due = clock() + HEARTBEAT_SECONDS
+    left, warmth = StopSignal(), _Warmth(respond)
+    leaving.add_done_callback(lambda _: left.stop("stopped"))
+    warm = asyncio.ensure_future(warmth.keep())
+    whole = False
     try:
-        while not leaving.done():
-            either: set[asyncio.Future[Any]] = {waiting, leaving}
-            await asyncio.wait(either, timeout=max(0.0, due - clock()), return_when=asyncio.FIRST_COMPLETED)
-            frame = b""
-            if waiting.done():
-                if (told := waiting.result()) is None:
-                    break
-                frame = told
-                waiting = asyncio.ensure_future(_next(frames))
-            # Empty frames say that somebody looked; a proxy hears nothing of them.
-            if frame or clock() >= due:
-                await respond.write(frame or _COMMENT)
-                whole = whole or any(end in frame for end in _ENDS)
-                due = clock() + HEARTBEAT_SECONDS
-    finally:
         # A reader of another process's turn holds a connection to the broker, which must not outlive it.
-        pending: set[asyncio.Future[Any]] = {waiting, leaving}
-        for future in pending:
-            future.cancel()
-        await asyncio.wait(pending)
+        async with left, aclosing(frames):
+            async for frame in frames:
+                # Empty frames say that somebody looked; a proxy hears nothing of them.
+                if frame:
+                    warmth.sent()
+                    await respond.write(frame)
+                    whole = whole or any(end in frame for end in _ENDS)
+    except Stopped:
+        pass
+    finally:
+        warm.cancel()
+        leaving.cancel()
+        await asyncio.wait({warm, leaving})
     return whole
 
 
-async def _next(frames: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(frames, None)
+class _Warmth:
+    """The comments of a quiet stream."""
+
+    def __init__(self, respond: Responder) -> None:
+        self._respond = respond
+        self._clock = asyncio.get_running_loop().time
+        self.sent()
+
+    def sent(self) -> None:
+        """Something was written now."""
+        self._due = self._clock() + HEARTBEAT_SECONDS
+
+    async def keep(self) -> None:
+        """Write one whenever it is due, until cancelled."""
+        while True:
+            await asyncio.sleep(max(0.0, self._due - self._clock()))
+            if self._clock() >= self._due:
+                self.sent()
+                await self._respond.write(_COMMENT)

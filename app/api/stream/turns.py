@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
@@ -206,7 +206,7 @@ async def turn_events(request: Request, respond: Responder, caller: Caller, turn
     await frames_send(request, respond, caller, await _events(caller, turn_id, after=last_event(request)))
 
 
-async def _events(caller: Caller, turn_id: UUID, *, after: int) -> AsyncIterator[bytes]:
+async def _events(caller: Caller, turn_id: UUID, *, after: int) -> AsyncGenerator[bytes, None]:
     """Frames of a turn from wherever they are: this process, the broker, or the stored turn."""
     here = runs()
     if (run := here.get(turn_id)) is not None:
@@ -216,7 +216,7 @@ async def _events(caller: Caller, turn_id: UUID, *, after: int) -> AsyncIterator
     return _from_row(caller, turn_id)
 
 
-async def _as_seen_now(caller: Caller, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _as_seen_now(caller: Caller, frames: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     """What shows passages asks for the reader's rights again, however long ago the turn searched."""
     async for part in frames:
         yield await run_db(frames_rechecked, caller, part) if shows_passages(part) else part
@@ -230,12 +230,12 @@ def last_event(request: Request) -> int:
     return int(value)
 
 
-async def _frames(batches: AsyncIterator[list[TurnEvent]]) -> AsyncIterator[bytes]:
+async def _frames(batches: AsyncIterator[list[TurnEvent]]) -> AsyncGenerator[bytes, None]:
     async for batch in batches:
         yield b"".join(event.frame for event in batch)
 
 
-async def _replayed(store: EventStore, caller: Caller, turn_id: UUID, after: int) -> AsyncIterator[bytes]:
+async def _replayed(store: EventStore, caller: Caller, turn_id: UUID, after: int) -> AsyncGenerator[bytes, None]:
     """Events written by another process; when the broker goes away, the stored turn takes over."""
     try:
         async for batch in store.follow(turn_id, after):
@@ -252,7 +252,7 @@ async def _replayed(store: EventStore, caller: Caller, turn_id: UUID, after: int
         yield frame
 
 
-async def _from_row(caller: Caller, turn_id: UUID) -> AsyncIterator[bytes]:
+async def _from_row(caller: Caller, turn_id: UUID) -> AsyncGenerator[bytes, None]:
     """The stored turn as events, once it has ended: the text as one `reset` delta."""
     while (turn := await run_db(turn_get, caller, turn_id)).state == "running":
         yield b""
