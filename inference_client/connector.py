@@ -39,7 +39,7 @@ class _Unhurried(ResponseHandler):
     answer of 64 tokens that came at once, a tenth of all our CPU time.
     """
 
-    def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002 - the base class's
+    def resume_reading(self, resume_parser: bool = True) -> None:
         if self._reading_paused or self._buffer_paused:
             super().resume_reading(resume_parser)
 
@@ -49,7 +49,8 @@ class NotingConnector(aiohttp.TCPConnector):
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
-        self._factory = partial(_Unhurried, loop=self._loop)
+        handler: type[ResponseHandler] = _Unhurried
+        self._factory = partial(handler, loop=self._loop)
         self._used: WeakSet[ResponseHandler] = WeakSet()
 
     async def connect(

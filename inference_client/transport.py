@@ -50,13 +50,11 @@ class Sockets:
         *,
         headers: Mapping[str, str],
         body: bytes = b"",
-        connect_s: float | None = None,
-        read_s: float | None = None,
+        limits: aiohttp.ClientTimeout,
         sending: Sending | None = None,
     ) -> aiohttp.ClientResponse:
         """Send and wait for the headers of the answer, of any status. Raises httpx.TransportError, httpx.InvalidURL."""
         sending = sending or Sending()
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=read_s)
         token = current_sending.set(sending)
         try:
             try:
@@ -202,10 +200,11 @@ class Transport:
         Cancelling drops the connection.
         """
         sent = {"user-agent": _USER_AGENT, "accept-encoding": "identity", **trace_headers(), **headers}
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
         try:
             return Reply(
                 await self._sockets.request(
-                    method, url, headers=sent, body=body, connect_s=connect_s, sending=sending
+                    method, url, headers=sent, body=body, limits=limits, sending=sending
                 )
             )
         except httpx.InvalidURL as exc:

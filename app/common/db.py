@@ -1,13 +1,12 @@
 """The one way from async code to the database: `run_db`, and `read_db` for what is mostly remembered.
 
-A bounded executor keeps a fixed number of connections however many streams are open. Tests set
+A bounded number of threads keeps a fixed number of connections however many streams are open. Tests set
 `DATABASE_THREADS = 0`: the call then runs in the test's own thread and sees its transaction.
 """
 
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, ParamSpec, TypeVar
@@ -28,6 +27,7 @@ from django.db.backends.utils import CursorWrapper
 
 from app.common.errors import PartFailed
 from app.common.meters import database_call
+from app.common.threads import Threads
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,8 +37,8 @@ _BOUND_BY_SERVER: Any = ServerBindingCursor
 
 
 @cache
-def _executor() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=settings.DATABASE_THREADS, thread_name_prefix="db")
+def _threads() -> Threads:
+    return Threads(settings.DATABASE_THREADS, "db")
 
 
 def _lost(exc: Exception) -> bool:
@@ -86,9 +86,8 @@ async def run_db(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """
     if settings.DATABASE_THREADS == 0:
         return await sync_to_async(_attempt, thread_sensitive=True)(fn, *args, **kwargs)
-    loop = asyncio.get_running_loop()
     with database_call():
-        return await loop.run_in_executor(_executor(), partial(_attempt, fn, *args, **kwargs))
+        return await _threads().call(partial(_attempt, fn, *args, **kwargs))
 
 
 async def read_db(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -116,7 +115,7 @@ def in_loop() -> bool:
 
 def read_aside(fn: Callable[[], object]) -> None:
     """Begin a read in a database thread; what it raises is nobody's to hear: who needs it reads again."""
-    _executor().submit(_attempt, fn)
+    _threads().aside(partial(_attempt, fn))
 
 
 class _Spare(threading.local):

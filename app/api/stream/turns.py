@@ -235,7 +235,9 @@ async def _frames(batches: AsyncIterator[list[TurnEvent]]) -> AsyncGenerator[byt
         yield b"".join(event.frame for event in batch)
 
 
-async def _replayed(store: EventStore, caller: Caller, turn_id: UUID, after: int) -> AsyncGenerator[bytes, None]:
+async def _replayed(
+    store: EventStore, caller: Caller, turn_id: UUID, after: int
+) -> AsyncGenerator[bytes, None]:
     """Events written by another process; when the broker goes away, the stored turn takes over."""
     try:
         async for batch in store.follow(turn_id, after):

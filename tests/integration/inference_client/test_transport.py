@@ -3,9 +3,9 @@
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
+import aiohttp
 import httpx
 import pytest
 
@@ -28,9 +28,9 @@ def _closed_port() -> int:
 
 
 async def _strict(url: str, *, connect: float | None = None, read: float | None = None) -> bytes:
-    sockets = Sockets()
+    sockets, limits = Sockets(), aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=read)
     try:
-        response = await sockets.request("POST", url, headers={}, body=b"{}", connect_s=connect, read_s=read)
+        response = await sockets.request("POST", url, headers={}, body=b"{}", limits=limits)
         reply = Reply(response)
         try:
             return await read_all(reply, 1000)
