@@ -18,8 +18,6 @@ log = logging.getLogger(__name__)
 REPLAY_SECONDS = 600
 LONGEST_TURN_SECONDS = 4200
 _BLOCK_MS = 5000
-_GATHER_SECONDS = 0.02
-"""From one writing to the next: under load many turns share one. After a pause an event is written at once."""
 _FRESH_SECONDS = 2.0
 """How long the broker's last answer stands for the next one."""
 
@@ -64,7 +62,6 @@ class EventStore:
         self._asked_at = -_FRESH_SECONDS
         self._queue: deque[tuple[UUID, TurnEvent]] = deque()
         self._writer: asyncio.Task[None] | None = None
-        self._next_writing = 0.0
 
     def append(self, turn_id: UUID, event: TurnEvent) -> None:
         """Queue an event for writing; never waits, never raises."""
@@ -78,10 +75,7 @@ class EventStore:
             await asyncio.shield(self._writer)
 
     async def _write(self) -> None:
-        clock = asyncio.get_running_loop().time
         while self._queue:
-            await asyncio.sleep(max(0.0, self._next_writing - clock()))
-            self._next_writing = clock() + _GATHER_SECONDS
             by_turn: dict[UUID, list[TurnEvent]] = {}
             for _ in range(min(len(self._queue), 500)):
                 turn_id, event = self._queue.popleft()

@@ -40,8 +40,12 @@ def test_a_thread_is_started_when_all_others_are_busy() -> None:
 def test_one_that_is_cancelled_holds_up_no_other() -> None:
     threads, gate, done = Threads(1, "t"), threading.Event(), threading.Event()
 
+    def work() -> None:
+        gate.wait(20)
+        done.set()
+
     async def story() -> str:
-        left = threads.call(lambda: (gate.wait(20), done.set()))
+        left = threads.call(work)
         left.cancel()
         after = threads.call(lambda: "after")
         gate.set()
@@ -57,7 +61,7 @@ def test_a_loop_that_has_closed_costs_no_thread() -> None:
     threads, gate = Threads(1, "t"), threading.Event()
 
     async def leaves() -> None:
-        threads.call(lambda: gate.wait(20))
+        assert not threads.call(lambda: gate.wait(20)).done()
 
     async def comes() -> str:
         return await threads.call(lambda: "here")
