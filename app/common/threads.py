@@ -56,6 +56,10 @@ class _Call(NamedTuple):
         error: BaseException | None = None
         try:
             value = self.work()
+        except StopIteration as exc:
+            # No future takes one, as no coroutine may raise one.
+            error = RuntimeError("The work raised StopIteration.")
+            error.__cause__ = exc
         except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
             error = exc
         if self.future is not None and self.mail is not None:
@@ -73,6 +77,8 @@ class Threads:
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
+        self._queued = 0
+        """Calls that no thread has taken yet."""
         self._idle = 0
         self._mail = PerLoop(_Mail)
         atexit.register(self._end)
@@ -89,9 +95,8 @@ class Threads:
 
     def _put(self, call: _Call) -> None:
         with self._lock:
-            if self._idle:
-                self._idle -= 1
-            elif len(self._threads) < self._most:
+            self._queued += 1
+            if self._queued > self._idle and len(self._threads) < self._most:
                 name = f"{self._name}_{len(self._threads)}"
                 self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
                 self._threads[-1].start()
@@ -104,11 +109,16 @@ class Threads:
 
     def _next(self) -> _Call | None:
         try:
-            return self._calls.get_nowait()
+            call = self._calls.get_nowait()
         except Empty:
             with self._lock:
                 self._idle += 1
-            return self._calls.get()
+            call = self._calls.get()
+            with self._lock:
+                self._idle -= 1
+        with self._lock:
+            self._queued -= 1
+        return call
 
     def _end(self) -> None:
         for _ in self._threads:

@@ -37,6 +37,19 @@ def test_a_thread_is_started_when_all_others_are_busy() -> None:
     assert together == {"t_0", "t_1"}
 
 
+def test_work_that_raises_what_no_future_takes_holds_up_no_other() -> None:
+    threads = Threads(1, "t")
+
+    async def story() -> list[object]:
+        calls = [threads.call(lambda: next(iter(()))), threads.call(lambda: "after")]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    error, after = asyncio.run(story())
+    assert isinstance(error, RuntimeError)
+    assert isinstance(error.__cause__, StopIteration)
+    assert after == "after"
+
+
 def test_one_that_is_cancelled_holds_up_no_other() -> None:
     threads, gate, done = Threads(1, "t"), threading.Event(), threading.Event()
 
