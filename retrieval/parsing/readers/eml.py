@@ -21,6 +21,8 @@ _KNOWN = re.compile(
 )
 _HEADER_LINE = re.compile(r"^[!-9;-~]+:|^[ \t]|^From ")
 _DEEPEST = 20
+_TNEF = b"\x78\x9f\x3e\x22"
+"""Outlook's own form of a whole message, which other programs show as winmail.dat."""
 
 
 def read_eml(source: Source) -> Reading:
@@ -74,6 +76,9 @@ def _leaf(part: email.message.Message, message: Message) -> None:
     if not isinstance(data, bytes):
         return
     name = _filename(part)
+    if data.startswith(_TNEF):
+        message.attachments_unread(name or "winmail.dat")
+        return
     kind = part.get_content_type()
     text = part.get_content_maintype() == "text"
     if part.get_content_disposition() == "attachment" or (name and not text):

@@ -30,6 +30,14 @@ class Message:
     """Names of pictures that are shown inside the text: decoration, not read."""
     warnings: list[str] = field(default_factory=list)
 
+    def attachments_unread(self, name: str) -> None:
+        """Note one in a form of Outlook's own."""
+        self.pictures.append(name)
+        self.warnings.append(
+            f"Attachment not read: “{name}” holds a message in a form that only Outlook reads. Ask for it as HTML or "
+            "plain text, or save it in Outlook as .msg and upload that."
+        )
+
 
 def message_reading(message: Message, source: Source, *, name: str, mime: str) -> Reading:
     """A message as one page; an attachment that cannot be read is named and takes nothing else with it."""

@@ -1,5 +1,6 @@
 """What stands beside the running text, or in a form that libraries pass over, is read too; files are built here."""
 
+import email.message
 import io
 import zipfile
 from pathlib import Path
@@ -290,6 +291,17 @@ def test_json_that_is_broken_is_read_as_text_and_said_so(tmp_path: Path) -> None
     reading = read(tmp_path, '{"a": "good"}\n{"a": ', "a.jsonl")
     assert "good" in reading.text
     assert "Not well-formed JSON" in reading.warnings[0]
+
+
+def test_outlooks_own_form_is_named_and_not_read_as_noise(tmp_path: Path) -> None:
+    mail = email.message.EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = "a@x.org", "b@x.org", "Report"
+    mail.set_content("See below.")
+    tnef = b"\x78\x9f\x3e\x22" + bytes(range(32, 120))
+    mail.add_attachment(tnef, maintype="application", subtype="ms-tnef", filename="winmail.dat")
+    reading = read(tmp_path, mail.as_bytes(), "a.eml")
+    assert reading.text.endswith("See below.")
+    assert "“winmail.dat”" in reading.warnings[0]
 
 
 def test_csv_with_rare_delimiters(tmp_path: Path) -> None:
