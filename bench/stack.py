@@ -54,11 +54,14 @@ def services(data: Path, *, core: int = 1) -> dict[str, str]:
     return env
 
 
-def upstream(tools: Path, *, gap_ms: float) -> subprocess.Popen[bytes]:
+def upstream(
+    tools: Path, *, gap_ms: float, ttft_ms: float = 0, port: int = UPSTREAM_PORT
+) -> subprocess.Popen[bytes]:
     """The stand-in server, on core 1."""
-    words = ["--port", str(UPSTREAM_PORT), "--tokens", str(TOKENS), "--gap-ms", str(gap_ms)]
+    words = ["--port", str(port), "--tokens", str(TOKENS), "--gap-ms", str(gap_ms)]
+    words += ["--ttft-ms", str(ttft_ms)]
     process = subprocess.Popen([sys.executable, str(tools / "upstream.py"), *words])
-    wait_for(process, f"http://127.0.0.1:{UPSTREAM_PORT}/health")
+    wait_for(process, f"http://127.0.0.1:{port}/health")
     return process
 
 
