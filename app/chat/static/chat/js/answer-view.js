@@ -4,7 +4,7 @@ import { GrowingText } from "../../common/js/streaming.js";
 import { t, tn } from "../../common/js/i18n.js";
 import { told } from "../../common/js/sentences.js";
 import { citedNumbers, splitSources } from "./answer.js";
-import { citeButton, decorate, glimpse, tied } from "./citations.js";
+import { citeButton, decorate, sourceChip, tied } from "./citations.js";
 import { Feedback } from "./feedback.js";
 import { quietLine } from "./quiet.js";
 import { announce } from "./live.js";
@@ -166,8 +166,7 @@ export class AnswerView {
   drawSources() {
     const { cited, sent } = splitSources(this.answer);
     const parts = [];
-    const chip = (source) => h("li", {}, h("button", { type: "button", class: "source-chip", title: glimpse(source), onclick: () => this.open(source.n) },
-      h("span", { class: "cite plain" }, String(source.n)), h("span", { class: "name" }, source.title), source.page ? h("span", { class: "muted" }, `p. ${source.page}`) : null));
+    const chip = (source) => sourceChip(source, this.open);
     if (cited.length) parts.push(h("ul", { class: "chips", "aria-label": t("Sources of this answer") }, cited.map(chip)));
     if (!cited.length && this.answer.sources.length && this.answer.text) {
       parts.push(h("p", { class: "muted small unmarked" }, t("The model marked no source in this answer. It was given the passages below; check them before you rely on it.")));

@@ -8,7 +8,7 @@ const SKIP = "code, pre, a, button, .math";
 const GLIMPSE = 240;
 
 /** Where a passage stands and how it begins, for whoever hovers. */
-export function glimpse(source) {
+function glimpse(source) {
   const where = [source.title, source.page ? t("page {page}", { page: source.page }) : source.heading].filter(Boolean).join(", ");
   const words = (source.text ?? "").replace(/\s+/g, " ").trim();
   return words ? `${where}\n${words.length > GLIMPSE ? `${words.slice(0, GLIMPSE).trimEnd()}…` : words}` : where;
@@ -21,6 +21,14 @@ export function citeButton(source, open) {
     { type: "button", class: "cite", title: glimpse(source), "aria-label": t("Source {n}: {where}", { n: source.n, where }), data: { n: source.n }, onclick: () => open(source.n) },
     String(source.n),
   );
+}
+
+/** A source below an answer: its number, its name, and where in it the passage stands. */
+export function sourceChip(source, open) {
+  const spot = source.page ? t("p. {page}", { page: source.page }) : source.heading;
+  return h("li", {}, h("button", { type: "button", class: "source-chip", title: glimpse(source), onclick: () => open(source.n) },
+    h("span", { class: "cite plain" }, String(source.n)), h("span", { class: "name" }, source.title),
+    spot ? h("span", { class: "muted spot" }, spot) : null));
 }
 
 /** A quotation between its marks, the number of its source on the line of its last word. */
