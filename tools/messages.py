@@ -73,7 +73,7 @@ READING = [
     *sorted((ROOT / "retrieval" / "parsing").rglob("*.py")),
     *(
         ROOT / "retrieval" / f"{name}.py"
-        for name in ("fetch", "fetching", "injection", "pictures", "pipeline")
+        for name in ("accepted", "fetch", "fetching", "injection", "pictures", "pipeline")
     ),
 ]
 """What says how reading a document went: every sentence of it has its German."""

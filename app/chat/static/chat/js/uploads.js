@@ -4,6 +4,7 @@ import { h, icon, pageData } from "../../common/js/dom.js";
 import { upload } from "../../common/js/upload.js";
 import { bytes } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
+import { told } from "../../common/js/sentences.js";
 
 const AT_ONCE = 2;
 const waiting = [];
@@ -93,7 +94,7 @@ export function uploadZone(collectionId, hooks) {
   } });
   const zone = h("div", { class: "drop" }, icon("upload"),
     h("p", {}, h("label", { for: "files", class: "button compact" }, t("Choose files")), input, h("span", { class: "muted small by-mouse" }, t(" or drop them here"))),
-    h("p", { class: "muted small" }, t("{formats} The same file again is kept once.", { formats })),
+    h("p", { class: "muted small" }, t("{formats} The same file again is kept once.", { formats: told(formats) })),
     addressForm(collectionId, hooks));
   let depth = 0;
   const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
