@@ -213,10 +213,11 @@ class Inspector:
             self.besides.append(f"{path} answers {answer and answer.status}")
         self.look_here(path)
 
-    def look_at_a_server(self, address: str) -> None:
+    def look_at_a_server(self, address: str, key: str) -> None:
         """The step of the set-up between a server's address and its models."""
         self.page.goto("/dashboard/setup/")
         self.page.get_by_label("Address").fill(address)
+        self.page.get_by_label("Key, if it wants one").fill(key)
         self.page.get_by_role("button", name="Look at it").click()
         expect(self.page.get_by_role("group", name="Its models")).to_be_visible()
         self.look_here("the set-up, at a server")
@@ -284,7 +285,8 @@ def test_no_page_shuts_anybody_out(
         if who == "german":
             inspector.english(path)
     if who == "admin":
-        inspector.look_at_a_server(live.run["inference_url"])
+        key = json.loads((live.data / "env.json").read_text())["INFERENCE_API_KEY"]
+        inspector.look_at_a_server(live.run["inference_url"], key)
     assert inspector.verdict() == ""
 
 
