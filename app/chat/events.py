@@ -57,6 +57,8 @@ class TurnLog:
         self.text_parts: list[str] = []
         self.reasoning_parts: list[str] = []
         self.ended = False
+        self.read_whole = False
+        """Whether its only reader waits for the end: text is then joined until something else happens."""
         self._sink = sink
         self._pending: list[tuple[str, str]] = []
         self._timer: asyncio.Handle | None = None
@@ -88,7 +90,7 @@ class TurnLog:
             return
         (self.text_parts if kind == "text" else self.reasoning_parts).append(text)
         self._pending.append((kind, text))
-        if self._timer is not None:
+        if self._timer is not None or self.read_whole:
             return
         loop = asyncio.get_running_loop()
         if self._sink is None:

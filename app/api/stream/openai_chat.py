@@ -37,6 +37,7 @@ async def chat_completions(request: Request, respond: Responder, caller: Caller)
     gather = read_db if len(await request.body()) <= SHORT_BODY_BYTES else run_db
     ask = await gather(_ask, caller, body, request.id)
     run = runs().start(ask.turn_id, lambda run: take_turn(ask, run), replayable=False)
+    run.log.read_whole = not streamed
     leaving = asyncio.ensure_future(_stop_when_gone(request, run))
     headers = {"x-tessera-ignored": ", ".join(names)} if (names := ignored(body)) else {}
     try:

@@ -62,6 +62,29 @@ def test_a_reader_resumes_after_any_number_without_gap_or_double() -> None:
     asyncio.run(story())
 
 
+def test_text_whose_reader_waits_for_the_end_is_one_piece_between_other_events() -> None:
+    async def story() -> None:
+        log = TurnLog(uuid4())
+        log.read_whole = True
+        for word in ("One ", "two "):
+            log.delta("text", word)
+            await asyncio.sleep(0)
+        assert log.events == []
+        assert log.text == "One two "
+        log.emit("notice", {})
+        log.delta("text", "three.")
+        log.flush()
+        log.emit("done", {})
+        assert [(e.name, e.data.get("text")) for e in await read(log)] == [
+            ("delta", "One two "),
+            ("notice", None),
+            ("delta", "three."),
+            ("done", None),
+        ]
+
+    asyncio.run(story())
+
+
 def test_a_reader_that_leaves_does_not_wake_or_end_the_others() -> None:
     async def story() -> None:
         log = TurnLog(uuid4())
