@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from retrieval.models import EmbeddingSpace
-from retrieval.scope import READABLE, Reach, Scope
+from retrieval.scope import IN_READABLE, READABLE, Reach, Scope
 
 # Both plans yield a table of the best (id, score) and one row of how similar anything in reach is: the noise.
 # Comparing everything is exact and, for so few, as fast; MATERIALIZED keeps the index out of it.
@@ -18,13 +18,12 @@ WITH candidate AS MATERIALIZED (
 ), best AS (SELECT id, score FROM candidate ORDER BY score DESC, id LIMIT %(limit)s),
 noise AS (SELECT avg(score) AS mean, stddev_samp(score) AS spread FROM candidate)
 """
-# What the index does not hold yet is compared, every one. IS TRUE keeps the planner from reading all that is in reach
-# by its collection instead: it takes the unknown number of collections for ten, and half a million vectors for few.
+# What the index does not hold yet is compared, every one.
 _APPROXIMATE = """
 WITH walked AS MATERIALIZED (
     SELECT chunk_id AS id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
     FROM retrieval_chunkvector
-    WHERE space_id = '{space}' AND indexed AND (collection_id = ANY({readable})) IS TRUE{narrowed}
+    WHERE space_id = '{space}' AND indexed AND {in_readable}{narrowed}
     ORDER BY embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension}) LIMIT %(limit)s
 ), fresh AS MATERIALIZED (
     SELECT chunk_id AS id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
@@ -69,7 +68,11 @@ def nearest(scope: Scope, space: EmbeddingSpace, vector: str, *, limit: int, wit
     """The `limit` most similar chunks in reach."""
     exact = within.exact or space.dimension > 4000
     ranked = (_EXACT if exact else _APPROXIMATE).format(
-        dimension=space.dimension, space=space.pk, readable=READABLE, narrowed=scope.narrowed
+        dimension=space.dimension,
+        space=space.pk,
+        readable=READABLE,
+        in_readable=IN_READABLE,
+        narrowed=scope.narrowed,
     )
     parameters = {**scope.parameters(), "vector": vector, "space": space.pk, "limit": limit}
     with transaction.atomic(), connection.cursor() as cursor:

@@ -16,12 +16,18 @@ EXACT_UP_TO = 2_000
 _NAMED_UP_TO = 5_000
 """Documents a filter lets through up to which they are named one by one; beyond, each candidate is looked at."""
 
-READABLE = """
-    ARRAY(SELECT g.collection_id FROM retrieval_grant g
-          WHERE g.principal = ANY(%(principals)s::text[])
-            AND (%(ids)s::uuid[] IS NULL OR g.collection_id = ANY(%(ids)s::uuid[])))
+_GRANTED = """
+    SELECT g.collection_id FROM retrieval_grant g
+    WHERE g.principal = ANY(%(principals)s::text[])
+      AND (%(ids)s::uuid[] IS NULL OR g.collection_id = ANY(%(ids)s::uuid[]))
 """
-"""Ids of the collections in reach, as a sub-select: one snapshot decides rights and results together."""
+READABLE = f"ARRAY({_GRANTED})"
+"""Ids of the collections in reach, as a sub-select: one snapshot decides rights and results together. For rows that are
+found by an index on their collection."""
+IN_READABLE = f"(collection_id IN ({_GRANTED})) IS TRUE"
+"""The same as a condition on rows that are found by something else. They are looked up in a hash, where an array would
+be gone through for each; IS TRUE keeps the planner from reading all that is in reach by its collection instead: it
+takes the unknown number of collections for ten."""
 
 _REACH = """
 SELECT c.id, c.chunk_count, (SELECT reltuples FROM pg_class WHERE oid = 'retrieval_chunk'::regclass)

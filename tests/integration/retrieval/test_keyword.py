@@ -34,10 +34,12 @@ def notes(put: Put, twin: TwinEmbedder) -> dict[str, Document]:
     return {name: put(text, name) for name, text in NOTES.items()}
 
 
-@pytest.fixture(params=["scan", "candidates"])
+@pytest.fixture(params=["scan", "candidates", "candidates of much"])
 def plan(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "candidates":
+    if request.param != "scan":
         monkeypatch.setattr(keyword, "SCAN_UP_TO", 0)
+    if request.param == "candidates of much":
+        monkeypatch.setattr(keyword, "_FEW", 0)
     return str(request.param)
 
 
@@ -68,6 +70,33 @@ def test_scores_are_bm25(plan: str, notes: dict[str, Document], viewer: Viewer) 
     leave, writing = log(1 + 3.5 / 1.5), log(1 + 2.5 / 2.5)
     expected = leave * weight("leave.txt", 2) + writing * weight("leave.txt", 1)
     assert found[0][1] == pytest.approx(expected, rel=1e-4)
+
+
+def test_common_words_bring_up_what_holds_two_of_them(
+    put: Put, twin: TwinEmbedder, viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n, text in enumerate(
+        ("leave writing", "writing desk leave", "desk writing", "leave", "desk", "writing")
+    ):
+        put(f"{text} {'filler ' * n}", f"{text}.txt")
+    every = dict(by_words("leave writing desk", viewer))
+    assert len(every) == 6
+    monkeypatch.setattr(keyword, "SCAN_UP_TO", 0)
+    monkeypatch.setattr(keyword, "_ALONE", 0)
+    monkeypatch.setattr(keyword, "_ENOUGH", 1)
+    two = dict(by_words("leave writing desk", viewer))
+    assert two == {name: every[name] for name in every if " " in name}
+    assert list(two) == sorted(two, key=lambda name: -every[name])
+    assert len(by_words("desk", viewer)) == 3
+
+
+def test_counts_are_read_from_their_index_alone() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'retrieval_wordcount'::regclass"
+            " AND indisprimary AND indisvalid"
+        )
+        assert cursor.fetchone()[0].endswith("(term, collection_id) INCLUDE (chunks)")
 
 
 @pytest.mark.parametrize(
