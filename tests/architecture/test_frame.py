@@ -24,6 +24,7 @@ EXAMPLE_NAMES = re.findall(r"^#?([A-Z][A-Z0-9_]*)=", EXAMPLE, re.MULTILINE)
 FOR_CONTAINERS = {
     "POSTGRES_PASSWORD", "DATABASE_OWNER_PASSWORD", "DATABASE_APP_PASSWORD", "PORT", "TESSERA_VERSION",
     "MODEL_DIR", "MODEL_FILE", "MODEL_SLOTS", "MODEL_CONTEXT", "EMBEDDING_THREADS",
+    "POSTGRES_SHARED_BUFFERS",
 }  # fmt: skip
 # Written by `up` for its own children, or other programs' names that are only looked at.
 NOT_FOR_PEOPLE = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.embedded.postgres import cluster_free, postmaster_of
+from app.embedded.postgres import cluster_free, memory_shares, postmaster_of
 
 
 @pytest.fixture
@@ -51,3 +51,11 @@ def test_the_server_of_another_cluster_is_not_trusted(cluster: Path, tmp_path: P
     finally:
         other.kill()
         other.wait()
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "kept", "expected"),
+    [(1, "256MB", "512MB"), (3, "384MB", "1536MB"), (24, "3072MB", "12288MB"), (256, "4096MB", "131072MB")],
+)
+def test_it_keeps_an_eighth_of_the_memory_within_bounds(gigabytes: int, kept: str, expected: str) -> None:
+    assert memory_shares(gigabytes << 30) == {"shared_buffers": kept, "effective_cache_size": expected}
