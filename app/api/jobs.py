@@ -4,14 +4,14 @@ What is to be told is laid out by triggers (`sql/jobs.sql`); `app.common.deliver
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
 
 from app.accounts.selectors import MANAGING_ROLES, Caller, team_of
 from app.api.models import JobDelivery, JobEvent, JobWebhook
@@ -47,14 +47,19 @@ EVENTS = delivering.Outbox(
 
 
 def job_webhooks_of(caller: Caller) -> QuerySet[JobWebhook]:
-    """The caller's own and those of teams they administer, with what waits and what was given up."""
+    """The caller's own and those of teams they administer, with what waits and what was given up; the newest event that
+    one has tried and not taken is its `untaken`, a list of one or none."""
     teams = [team for team, role in caller.roles if role in MANAGING_ROLES or caller.user_id is None]
     mine = Q(team__in=teams) | Q(user=caller.user_id, user__isnull=False)
     counts = {
         name: Count("deliveries", filter=Q(deliveries__state=state), distinct=True)
         for name, state in (("waiting", "pending"), ("given_up", "dead"))
     }
-    return JobWebhook.objects.filter(mine).annotate(**counts).order_by("-id")
+    # One query for all of them, however many there are.
+    newest = JobDelivery.objects.filter(attempts__gt=0).exclude(last_error="")
+    newest = newest.order_by("webhook_id", "-id").distinct("webhook_id")
+    untaken = Prefetch("deliveries", queryset=newest, to_attr="untaken")
+    return JobWebhook.objects.filter(mine).annotate(**counts).prefetch_related(untaken).order_by("-id")
 
 
 def job_webhook_get(caller: Caller, webhook_id: UUID) -> JobWebhook:
@@ -174,21 +179,3 @@ def jobs_prune() -> int:
     gone = ~Exists(JobWebhook.objects.filter(id=OuterRef("webhook_id")))
     old = Q(state="dead", created_at__lt=now() - GIVEN_UP_KEPT)
     return JobDelivery.objects.filter(old | Q(gone)).delete()[0]
-
-
-def last_problem(webhook: JobWebhook) -> Mapping[str, Any] | None:
-    """Why the newest event that it has not taken was not taken; None when there is none."""
-    row = (
-        JobDelivery.objects.filter(webhook=webhook, attempts__gt=0)
-        .exclude(last_error="")
-        .order_by("-id")
-        .first()
-    )
-    if row is None:
-        return None
-    return {
-        "event": row.type,
-        "status": row.last_status,
-        "message": row.last_error,
-        "next_at": row.next_at,
-    }

@@ -1,7 +1,7 @@
 """webhooks/: an address hears when a document, an answer or an export has ended: signed, at least once, its own."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from django.core.management import call_command
@@ -15,6 +15,7 @@ from app.api.models import JobDelivery, JobEvent, JobWebhook
 from app.api.tasks import jobs_prune, jobs_tell
 from app.audit.models import AuditEntry, Verb
 from app.common.delivering import WAITS_S
+from app.common.models import uuid7
 from app.ops.exports import export_begin, export_make
 from inference_client.testing.fault_server import Script
 from retrieval.models import Collection, Status
@@ -179,6 +180,31 @@ def test_what_is_not_taken_is_sent_again_in_the_same_bytes_until_it_is_given_up(
     seen: list[Received] = receiver.received
     assert len(seen) == len(WAITS_S) + 2
     assert len({(got.headers["webhook-id"], got.body) for got in seen}) == 1
+
+
+def test_the_list_asks_as_often_for_ten_as_for_one(
+    client, receiver, user, django_assert_max_num_queries
+) -> None:
+    def queries() -> int:
+        with django_assert_max_num_queries(100) as asked:
+            listed = client.get(HOOKS).json()["items"]
+        assert [row["problem"]["message"] for row in listed] == [f"no {row['name']} 2" for row in listed]
+        return len(asked)
+
+    def more(names: Iterable[str]) -> None:
+        for name in names:
+            hook = JobWebhook.objects.get(id=made(client, receiver, name=name)["id"])
+            for number, attempts in enumerate((1, 1, 1, 0)):
+                error = f"no {name} {number}" if attempts else "never tried"
+                JobDelivery.objects.create(
+                    webhook=hook, event_id=uuid7(), type="document.ready", data={}, state="pending",
+                    created_at=timezone.now(), next_at=timezone.now(), attempts=attempts, last_error=error,
+                )  # fmt: skip
+
+    more("a")
+    alone = queries()
+    more("bcdefghij")
+    assert queries() == alone
 
 
 def test_a_stopped_webhook_hears_nothing_and_a_test_message_arrives(client, receiver, document):

@@ -19,7 +19,6 @@ from app.api.jobs import (
     job_webhook_get,
     job_webhook_test,
     job_webhooks_of,
-    last_problem,
 )
 from app.api.models import JobEvent
 from app.api.paging import listed, whole
@@ -31,9 +30,11 @@ EVENTS_HELP = "What it hears of; default: everything."
 class WebhookProblem(serializers.Serializer[Any]):
     """Why an event was not taken."""
 
-    event = serializers.CharField()
-    status = serializers.IntegerField(allow_null=True, help_text="HTTP status; null without an answer.")
-    message = serializers.CharField()
+    event = serializers.CharField(source="type")
+    status = serializers.IntegerField(
+        source="last_status", allow_null=True, help_text="HTTP status; null without an answer."
+    )
+    message = serializers.CharField(source="last_error")
     next_at = serializers.DateTimeField(help_text="When it is tried again.")
 
 
@@ -62,7 +63,7 @@ class WebhookOutput(serializers.Serializer[Any]):
     @extend_schema_field(WebhookProblem(allow_null=True))
     def get_problem(self, row: Any) -> Mapping[str, Any] | None:
         """Of the newest event that it has not taken."""
-        return last_problem(row)
+        return next((WebhookProblem(one).data for one in row.untaken), None)
 
 
 class WebhooksView(APIView):
