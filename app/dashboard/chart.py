@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 HEIGHT = 1000
 SLOT = 100
@@ -16,6 +17,8 @@ MOST_SERIES = 6
 OTHER = "other"
 TICKS = 4
 MOST_LABELS = 7
+MOST_HOURS = 48
+"""Bars by the hour that are told apart by their time of day alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +99,23 @@ class Chart:
         return self.series[::-1]
 
 
-def chart(*, first: date, last: date, series: Sequence[Series], step: str = "") -> Chart:
+def chart(*, first: date, last: date, series: Sequence[Series], step: str = "", zone: str = "UTC") -> Chart:
     """A bar per day, or per month beyond three months, or per `step`: hour, day, week, month.
 
-    Hours are instants of the zone shown, so the hours of a day are those that it has.
+    Hours are instants, so a day has those that it has, and are named as clocks in `zone` show them.
     """
     step = step or ("month" if (last - first).days + 1 > LONGEST_BY_DAY else "day")
     slots = _slots(first, last, step, series)
     columns = [_columns(line, by_month=step == "month") for line in series]
     totals = [sum((column.get(slot, Amount()) for column in columns), Amount()) for slot in slots]
     top = nice_top(max((t.price for t in totals), default=Decimal(0)))
-    every = -(-len(slots) // MOST_LABELS)
+    here = [slot.astimezone(ZoneInfo(zone)) if isinstance(slot, datetime) else slot for slot in slots]
+    labels = _labels(here, step)
     bars = tuple(
         Bar(
-            label=_label(slot, step, is_first=index == 0) if index % every == 0 else "",
+            label=labels.get(index, ""),
             first=slot,
-            name=_named(slot, step),
+            name=_named(here[index], step),
             slot_x=index * SLOT,
             segments=_segments(
                 index, [(s.colour, c.get(slot, Amount())) for s, c in zip(series, columns, strict=True)], top
@@ -156,6 +160,15 @@ def _columns(line: Series, *, by_month: bool) -> dict[date, Amount]:
         month = day.replace(day=1)
         sums[month] = sums.get(month, Amount()) + amount
     return sums
+
+
+def _labels(slots: Sequence[date], step: str) -> dict[int, str]:
+    """What is written below which slots: so many as have room, and over more than two days of hours the days."""
+    if step == "hour" and len(slots) > MOST_HOURS:
+        days = [index for index, slot in enumerate(slots) if isinstance(slot, datetime) and slot.hour == 0]
+        return {index: f"{slots[index]:%-d %b}" for index in days[:: -(-len(days) // MOST_LABELS)]}
+    every = -(-len(slots) // MOST_LABELS)
+    return {n: _label(slots[n], step, is_first=n == 0) for n in range(0, len(slots), every)}
 
 
 def _label(slot: date, step: str, *, is_first: bool) -> str:

@@ -3,8 +3,10 @@
 import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 
@@ -108,8 +110,9 @@ def _name(by: Dimension, group: Group, known: Mapping[UUID, str]) -> Name:
         return Name(" + ".join(known.get(one, _GONE["collection"]) for one in group))
     if isinstance(group, str):
         return Name(group)
-    if by == "hour":
-        return Name(f"{group:%a %-d %b %Y, %H:%M}")
+    if isinstance(group, datetime):
+        here = group.astimezone(ZoneInfo(settings.INSTALLATION_ZONE))
+        return Name(f"{here:%a %-d %b %Y, %H:%M}")
     return Name({"month": f"{group:%B %Y}", "year": f"{group:%Y}"}.get(by, f"{group:%a %-d %b %Y}"))
 
 

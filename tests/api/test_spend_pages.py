@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from io import StringIO
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
@@ -352,7 +353,8 @@ def test_budgets_burn_down(staff: Client, user: User, team: Team) -> None:
     assert "€0.50 left of €2.00" in page
 
 
-def test_keys_and_hours(staff: Client, user: User, team: Team) -> None:
+def test_keys_and_hours(staff: Client, user: User, team: Team, settings: Settings) -> None:
+    settings.INSTALLATION_ZONE = "Asia/Kolkata"
     model = model_make("large")
     key = key_make(user=user, team=team)
     identity = uuid7()
@@ -372,6 +374,9 @@ def test_keys_and_hours(staff: Client, user: User, team: Team) -> None:
         f"test key ({key.row.prefix}…)",
         "All",
     }
-    today = now().date()
-    page = staff.get(f"/dashboard/?from={today}&to={today}&group_by=hour").text
+    here = now().astimezone(ZoneInfo("Asia/Kolkata"))
+    page = staff.get(f"/dashboard/?from={here:%Y-%m-%d}&to={here:%Y-%m-%d}&group_by=hour").text
     assert "Price by hour and model" in page
+    hours = {name for name in rows_of(page) if name != "All"}
+    assert hours <= {f"{at:%a %-d %b %Y, %H}:00" for at in (here, here - timedelta(hours=1))}
+    assert hours

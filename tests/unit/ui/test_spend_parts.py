@@ -206,6 +206,12 @@ def test_hours_and_weeks_have_their_own_bars() -> None:
         step="hour",
     )
     assert [bar.label for bar in hours.bars] == ["08:00", "09:00", "10:00", "11:00"]
+    # Over days the days are what tells, at the midnights of the zone; one night in Berlin has two o'clock twice.
+    october = datetime(2026, 10, 23, 22, tzinfo=UTC)
+    week = {october + timedelta(hours=n): Amount(D(1)) for n in range(73)}
+    days = chart(first=october, last=TODAY, series=[Series("a", 0, week)], step="hour", zone="Europe/Berlin")
+    assert [bar.label for bar in days.bars if bar.label] == ["24 Oct", "25 Oct", "26 Oct"]
+    assert [bar.name for bar in days.bars].count("25 October 2026, 02:00") == 2
     monday = date(2026, 11, 16)
     weeks = chart(
         first=date(2026, 11, 18), last=TODAY, series=[Series("a", 0, {monday: Amount(D(1))})], step="week"
