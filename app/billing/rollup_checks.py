@@ -1,9 +1,9 @@
 """What `ledger_verify` asks of the roll-ups: the finest and the threads against entries, the others against a finer.
 
-Entries that are pending are in none of them yet.
+Entries that are pending are in none of them yet, and a grain that is being built is looked at as far as it is.
 """
 
-from app.billing.types.spending import CUBES, MONEY_SUMS, SUMS
+from app.billing.types.spending import GRAINS, MONEY_SUMS, SUMS
 
 _OWNERS = (
     "team_id",
@@ -24,16 +24,19 @@ _MERGED = (
 )
 _THREAD = {"team_id", "account_id", "thread_id"}
 _KEPT = {
-    "quarter": CUBES[""],
-    **{f"{cube}{step}": kept for step in ("day", "month") for cube, kept in CUBES.items()},
+    **{grain: kept for grains in GRAINS.values() for grain, kept in grains.items()},
     "thread": _THREAD,
     "threadlife": _THREAD,
 }
 _PARTS = {
+    "house15min": "quarter",
     "day": "quarter",
     "month": "day",
     "teamday": "day",
     "teammonth": "month",
+    "plainday": "teamday",
+    "plainmonth": "teammonth",
+    "usermonth": "month",
     "payerday": "day",
     "payermonth": "month",
     "houseday": "teamday",
@@ -57,6 +60,7 @@ def _check(grain: str) -> str:
     name = f"hash_record_extended(ROW(at, {owners}), 0)"
     zone = "(SELECT zone FROM billing_rollupzone)"
     where = "WHERE thread_id IS NOT NULL" if grain == "thread" else ""
+    built = f"at < coalesce((SELECT done_to FROM billing_rollupbuild WHERE grain = '{grain}'), 'infinity')"  # noqa: S608
     # Joined by a hash of all that tells two sums apart: NULLs are equal in it, and were two alike, both would be shown.
     return f"""
         WITH t AS (
@@ -65,10 +69,10 @@ def _check(grain: str) -> str:
               {_ADDED}
             FROM {rows} {where}
             GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
-          ) added
+          ) added WHERE {built}
         ), s AS (
           SELECT {name} AS name, at, team_id, ROW({_KEPT_SUMS}) AS sums
-          FROM billing_rollup WHERE grain = '{grain}'
+          FROM billing_rollup WHERE grain = '{grain}' AND {built}
         )
         SELECT concat('roll-up {grain} ', coalesce(s.at, t.at), ' of team ', coalesce(s.team_id, t.team_id)),
           s.sums::text, t.sums::text

@@ -1,4 +1,4 @@
-"""Keeps the roll-ups beside the ledger; see `sql/rollups.sql`. Reads are in `spending`."""
+"""Keeps the roll-ups beside the ledger; see `sql/folding.sql`. Reads are in `spending`."""
 
 from django.conf import settings
 from django.db import connection
@@ -18,6 +18,20 @@ def rollups_fold(*, batch: int = BATCH, batches: int = 100) -> int:
         if folded < batch:
             break
     return count
+
+
+def rollups_build(*, steps: int = 24) -> int:
+    """Make so many months of grains that came with an update; until a grain is whole, readers take a finer one.
+
+    Each month is a transaction of its own, which only folding waits for. Returns how many steps were taken; 0 when
+    every grain is whole. Safe to repeat, to run twice at once and to kill.
+    """
+    for taken in range(steps):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT billing_rollup_build()")
+            if not cursor.fetchone()[0]:
+                return taken
+    return steps
 
 
 def rollups_rebuild() -> int:

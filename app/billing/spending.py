@@ -13,8 +13,7 @@ from zoneinfo import ZoneInfo
 
 from django.db import connection, transaction
 
-from app.billing.models import RollupZone
-from app.billing.types.spending import CUBES, MONEY_SUMS, SUMS, Dimension, Group, SpendScope, SpendSum
+from app.billing.types.spending import GRAINS, MONEY_SUMS, SUMS, Dimension, Group, SpendScope, SpendSum, Step
 
 _OWNERS = {
     "team": "team_id",
@@ -38,7 +37,7 @@ _NARROWING = {
     "thread_id": ("thread_id", "thread_id = %(thread_id)s"),
 }
 """Of a scope's fields: the column that it needs, and the condition."""
-_WHOLE = set(SUMS) - MONEY_SUMS
+_ADDED = {name: f"sum({name})" + ("" if name in MONEY_SUMS else "::bigint") for name in SUMS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,59 +61,71 @@ def one_moment() -> Iterator[None]:
 
 
 def spending(
-    *, by: Sequence[Dimension] = (), zone: str, scope: SpendScope, among: Sequence[Group] | None = None
+    *,
+    by: Sequence[Dimension] = (),
+    zone: str,
+    scope: SpendScope,
+    among: Sequence[Group] | None = None,
+    sums: Sequence[str] = SUMS,
 ) -> list[SpendSum]:
     """Sums by the given dimensions, in the order of the groups; days, weeks and so on are those of `zone`.
 
     Without a dimension: exactly one sum. `hour` gives instants, longer times give the local day they begin on;
     `collection` gives all that a call drew on, so that no call is counted twice. `among`: these groups of the last
-    dimension alone, which is an owner.
+    dimension alone, which is an owner. `sums`: which are added up; the others are left at 0.
     """
-    pieces = _pieces(by, zone, scope)
     groups = [f"{_group(name)} AS g{number}" for number, name in enumerate(by)]
-    values = _values(scope)
-    where = "".join(f" AND {_NARROWING[name][1]}" for name in values)
-    params: dict[str, Any] = {**values, "zone": zone}
+    params = _values(scope)
+    where = "".join(f" AND {_NARROWING[name][1]}" for name in params)
     if among is not None:
-        where += f" AND coalesce({_OWNERS[by[-1]]}::text, '') = ANY (%(among)s)"
-        params["among"] = [_text(group) for group in among]
+        condition, groups_wanted = _among(by[-1], among)
+        where += f" AND {condition}"
+        params |= groups_wanted
+    params |= {"zone": zone, "from": scope.from_, "to": scope.to}
+    columns = ", ".join((*groups, *sums))
     parts: list[str] = []
-    for number, piece in enumerate(pieces):
+    for number, piece in enumerate(_pieces(by, zone, scope)):
         params |= {f"from{number}": piece.from_, f"to{number}": piece.to}
         parts.append(
-            f"SELECT {', '.join((*groups, *SUMS))} FROM billing_rollup WHERE grain = '{piece.grain}' "  # noqa: S608
+            f"SELECT {columns} FROM billing_rollup WHERE grain = '{piece.grain}' "  # noqa: S608 - names are ours
             f"AND at >= %(from{number})s AND at < %(to{number})s {where}"
         )
-    params |= {"from": scope.from_, "to": scope.to}
     parts.append(
-        f"SELECT {', '.join((*groups, *SUMS))} FROM billing_spendfact f "  # noqa: S608 - names are ours
-        "JOIN billing_rolluppending p ON p.entry_id = f.id "
+        f"SELECT {columns} FROM billing_spendfact f JOIN billing_rolluppending p ON p.entry_id = f.id "  # noqa: S608
         f"WHERE at >= %(from)s AND at < %(to)s {where}"
     )
     names = [f"g{number}" for number in range(len(by))]
-    shown = ", ".join((*names, *(f"sum({name})" for name in SUMS)))
+    shown = ", ".join((*names, *(_ADDED[name] for name in sums)))
     query = f"SELECT {shown} FROM ({' UNION ALL '.join(parts)}) parts"  # noqa: S608 - names are ours
     if names:
         query += f" GROUP BY {', '.join(names)} ORDER BY {', '.join(names)}"
     with connection.cursor() as cursor:
         cursor.execute(query, params)
-        return [_sum(row, len(by)) for row in cursor.fetchall()]
+        return [_sum(row, len(by), sums) for row in cursor.fetchall()]
 
 
-def _sum(row: Sequence[Any], count: int) -> SpendSum:
+def _sum(row: Sequence[Any], count: int, names: Sequence[str]) -> SpendSum:
     groups: tuple[Group, ...] = tuple(tuple(g) if isinstance(g, list) else g for g in row[:count])
-    sums = dict(zip(SUMS, row[count:], strict=True))
-    if sums["entries"] is None:
+    if row[count] is None:
         return SpendSum(groups=groups)
-    values: dict[str, Any] = {n: int(v) if n in _WHOLE else v for n, v in sums.items()}
-    return SpendSum(groups=groups, **values)
+    return SpendSum(groups=groups, **dict(zip(names, row[count:], strict=True)))
 
 
-def _text(group: Group) -> str:
-    """As PostgreSQL writes it; nobody is the empty text."""
-    if isinstance(group, tuple):
-        return f"{{{','.join(str(one) for one in group)}}}"
-    return "" if group is None else str(group)
+def _among(name: Dimension, groups: Sequence[Group]) -> tuple[str, dict[str, Any]]:
+    """The condition for these groups, as an index may answer it, and what it compares with."""
+    column = _OWNERS[name]
+    if name in {"model", "kind"}:
+        return f"{column} = ANY (%(among)s)", {"among": [group or "" for group in groups]}
+    conditions = [f"{column} IS NULL"] if None in groups else []
+    known = [group for group in groups if group is not None]
+    params: dict[str, Any] = {"among": known}
+    if name == "collection":
+        # Sets of any length are no array of arrays.
+        params = {f"among{n}": list(group) for n, group in enumerate(known) if isinstance(group, tuple)}
+        conditions += [f"{column} = %({one})s::uuid[]" for one in params] or ["false"]
+    else:
+        conditions.append(f"{column} = ANY (%(among)s::uuid[])")
+    return f"({' OR '.join(conditions)})", params
 
 
 def _group(name: Dimension) -> str:
@@ -134,26 +145,37 @@ def _values(scope: SpendScope) -> dict[str, Any]:
 def _pieces(by: Sequence[Dimension], zone: str, scope: SpendScope) -> list[_Piece]:
     if "thread" in by or scope.thread_id is not None:
         return [_Piece("thread", scope.from_, scope.to)]
-    kept = RollupZone.objects.values_list("zone", flat=True).first()
+    kept, building = _kept()
+    needed = {_OWNERS[name] for name in by if name in _OWNERS}
+    needed |= {_NARROWING[name][0] for name in _values(scope)}
+
+    def piece(step: Step, from_: datetime, to: datetime) -> _Piece:
+        """By the smallest sums that tell apart all that is asked for."""
+        found = (g for g, owners in GRAINS[step].items() if needed <= owners and g not in building)
+        return _Piece(next(found), from_, to)
+
     local = [instant.astimezone(ZoneInfo(zone)) for instant in (scope.from_, scope.to)]
     if kept != zone or "hour" in by or any(_is_within_a_day(instant) for instant in local):
-        return [_Piece("quarter", scope.from_, scope.to)]
-    cube = _cube(by, scope)
-    day, month = f"{cube}day", f"{cube}month"
-    if "day" in by or "week" in by:
-        return [_Piece(day, scope.from_, scope.to)]
+        return [piece("quarter", scope.from_, scope.to)]
     first, last = _month_from(local[0]), local[1].replace(day=1)
-    if first >= last:
-        return [_Piece(day, scope.from_, scope.to)]
-    pieces = [_Piece(day, scope.from_, first), _Piece(month, first, last), _Piece(day, last, scope.to)]
+    if "day" in by or "week" in by or first >= last:
+        return [piece("day", scope.from_, scope.to)]
+    pieces = [
+        piece("day", scope.from_, first),
+        piece("month", first, last),
+        piece("day", last, scope.to),
+    ]
     return [piece for piece in pieces if piece.from_ < piece.to]
 
 
-def _cube(by: Sequence[Dimension], scope: SpendScope) -> str:
-    """The smallest sums that tell apart all that is asked for."""
-    needed = {_OWNERS[name] for name in by if name in _OWNERS}
-    needed |= {_NARROWING[name][0] for name in _values(scope)}
-    return next(cube for cube, kept in CUBES.items() if needed <= kept)
+def _kept() -> tuple[str | None, set[str]]:
+    """The zone of the days and months that are kept, and the grains that are not whole yet."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (SELECT zone FROM billing_rollupzone), ARRAY(SELECT grain FROM billing_rollupbuild)"
+        )
+        zone, building = cursor.fetchone()
+    return zone, set(building)
 
 
 def _is_within_a_day(local: datetime) -> bool:

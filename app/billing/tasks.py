@@ -44,5 +44,7 @@ def alerts_run() -> int:
 
 @shared_task(name="app.billing.tasks.rollups_fold")
 def rollups_fold() -> int:
-    """Add new entries up in the roll-ups. Returns how many."""
-    return rollups.rollups_fold()
+    """Add new entries up in the roll-ups, and make what an update has brought. Returns how many entries."""
+    count = rollups.rollups_fold()
+    rollups.rollups_build()
+    return count

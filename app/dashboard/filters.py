@@ -84,7 +84,7 @@ class SpendFilter:
 
     def query(self, **changes: Any) -> str:
         """The filter, with changes, as the query part of an address."""
-        chosen = replace(self, **changes)
+        chosen = replace(self, **changes) if changes else self
         values = {
             "from": chosen.first.isoformat(),
             "to": chosen.last.isoformat(),

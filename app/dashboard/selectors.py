@@ -1,16 +1,17 @@
 """What the spend page reads. Sums come from billing's roll-ups, names from their owners."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from app.billing.selectors import limits_remaining
 from app.billing.spending import spending
 from app.billing.types import LimitState, Payer
-from app.billing.types.spending import Dimension, Group, SpendScope, SpendSum
+from app.billing.types.spending import Dimension, Group, SpendScope, SpendSum, spend_total
 from app.catalog.models import Deployment
 from app.dashboard.chart import LONGEST_BY_DAY, MOST_SERIES, OTHER, Amount, Series
 from app.dashboard.filters import TIMES, SpendFilter, day_start
@@ -41,9 +42,15 @@ class Figures:
     """The money limit with the least left; None when there is none."""
 
 
+_FEW = frozenset({"model", "deployment", "kind"})
+"""What an installation has so few of that all are read step by step at once."""
+_CHARTED = ("price", "estimated_price")
+_FIGURES = (*_CHARTED, "unpriced")
+
+
 def total_of(rows: Sequence[TableRow]) -> SpendSum:
     """The exact sum of some rows."""
-    return sum((row.sums for row in rows), SpendSum())
+    return spend_total([row.sums for row in rows])
 
 
 def figures(*, reach: Reach, chosen: SpendFilter, today: date, zone: str) -> Figures:
@@ -55,10 +62,10 @@ def figures(*, reach: Reach, chosen: SpendFilter, today: date, zone: str) -> Fig
         team_ids=reach.team_ids,
         team_id=chosen.team,
     )
-    days = {row.groups[0]: row for row in spending(by=("day",), zone=zone, scope=scope)}
+    days = {row.groups[0]: row for row in spending(by=("day",), zone=zone, scope=scope, sums=_FIGURES)}
     by_day = {day: row.price for day, row in days.items() if isinstance(day, date)}
     # From the first day of all on, so that weeks before there was anything are no weeks of nothing.
-    month = sum((row for day, row in days.items() if isinstance(day, date) and day >= first), SpendSum())
+    month = spend_total([row for day, row in days.items() if isinstance(day, date) and day >= first])
     limits = limits_remaining(Payer(team_id=reach.payer_team(chosen)))
     money = [limit for limit in limits if limit.unit == "money" and limit.limit > 0]
     return Figures(
@@ -124,16 +131,15 @@ def series(chosen: SpendFilter, *, reach: Reach, zone: str, rows: Sequence[Table
     scope, step = chosen.scope(zone, reach.team_ids), step_of(chosen)
     if by == "person" and person_level() == GROUPS:
         by = "team"
-    if by == chosen.group_by:
-        totals = {row.group: row.sums.price for row in rows}
-    else:
-        sums = _told_apart(spending(by=(by,), zone=zone, scope=scope), by, place=0)
-        totals = {row.groups[0]: row.price for row in sums}
+    # A group that several owners make up is none that could be asked for.
+    at_once = by in _FEW or (by == "team" and person_level() == GROUPS)
+    read = partial(spending, by=(step, by), zone=zone, scope=scope, sums=_CHARTED)
+    steps = _told_apart(read(), by, place=1) if at_once else []
+    totals = _prices(steps, place=1) if at_once else {row.group: row.sums.price for row in rows}
     dearest = [g for g in sorted(totals, key=lambda g: (-totals[g], str(g))) if totals[g]]
     shown = dearest if len(dearest) <= MOST_SERIES else dearest[: MOST_SERIES - 1]
-    # A group that several owners make up is none that could be asked for.
-    among = None if by == "team" and person_level() == GROUPS else shown
-    steps = _told_apart(spending(by=(step, by), zone=zone, scope=scope, among=among), by, place=1)
+    if not at_once:
+        steps = read(among=shown)
     slots: dict[Group, dict[date, Amount]] = {group: {} for group in shown}
     for row in steps:
         slot, group = row.groups
@@ -142,18 +148,30 @@ def series(chosen: SpendFilter, *, reach: Reach, zone: str, rows: Sequence[Table
     names, colours = names_of(by, shown), _colours(by, shown)
     lines = [Series(names[g].text, colours[g], slots[g]) for g in shown]
     if len(dearest) > len(shown):
-        whole = {_date(row.groups[0]): row for row in spending(by=(step,), zone=zone, scope=scope)}
+        whole = steps if at_once else spending(by=(step,), zone=zone, scope=scope, sums=_CHARTED)
         lines.append(Series(OTHER, MOST_SERIES - 1, _rest(whole, lines)))
     return lines
 
 
-def _rest(whole: Mapping[date, SpendSum], lines: Sequence[Series]) -> dict[date, Amount]:
+def _prices(rows: Sequence[SpendSum], *, place: int) -> dict[Group, Decimal]:
+    """The price of each group at that place."""
+    found: dict[Group, Decimal] = {}
+    for row in rows:
+        found[row.groups[place]] = found.get(row.groups[place], Decimal(0)) + row.price
+    return found
+
+
+def _rest(whole: Sequence[SpendSum], lines: Sequence[Series]) -> dict[date, Amount]:
     """What the lines leave of the whole."""
+    every: dict[date, Amount] = {}
+    for row in whole:
+        slot = _date(row.groups[0])
+        every[slot] = every.get(slot, Amount()) + Amount(row.price, row.estimated_price)
     left: dict[date, Amount] = {}
-    for slot, row in whole.items():
+    for slot, amount in every.items():
         told = sum((line.by_day.get(slot, Amount()) for line in lines), Amount())
-        if price := row.price - told.price:
-            left[slot] = Amount(price, row.estimated_price - told.estimated)
+        if price := amount.price - told.price:
+            left[slot] = Amount(price, amount.estimated - told.estimated)
     return left
 
 

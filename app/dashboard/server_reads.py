@@ -5,16 +5,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 
-from app.billing.selectors import spend
+from app.billing.spending import spending
+from app.billing.types.spending import SpendScope
 from app.catalog.models import Backend, Deployment
 from app.catalog.selectors import Target, targets
 from app.catalog.telemetry import Load, loads_latest
 from app.chat import speed
 from app.chat.speed import Pace, Span
 from app.common.clock import now
+from app.dashboard.filters import day_start
 from app.gate.health import health_of
 from app.gate.limiter import outstanding
 
@@ -156,12 +159,15 @@ def _models() -> list[Model]:
 
 
 def _prices() -> dict[UUID, Decimal]:
-    span = _measured()
-    rows = spend(group_by="deployment", from_=span.since, to=span.until, tz=settings.INSTALLATION_ZONE)
+    zone = settings.INSTALLATION_ZONE
+    # From a midnight on, so that days are read which the roll-ups have added up.
+    today = now().astimezone(ZoneInfo(zone)).date()
+    scope = SpendScope(from_=day_start(today - MEASURED, zone), to=day_start(today + timedelta(days=1), zone))
+    rows = spending(by=("deployment",), zone=zone, scope=scope)
     return {
-        row.group: row.price * 1_000_000 / tokens
+        group: row.price * 1_000_000 / tokens
         for row in rows
-        if isinstance(row.group, UUID) and (tokens := row.input_tokens + row.output_tokens)
+        if isinstance(group := row.groups[0], UUID) and (tokens := row.input_tokens + row.output_tokens)
     }
 
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 from app.billing.types.spending import SpendSum
 from app.common.formatting import count, decimals_for, money, share
 from app.dashboard.filters import GROUP_NAMES, TIMES, SpendFilter
-from app.dashboard.selectors import TableRow, narrowed, total_of
+from app.dashboard.selectors import TableRow, narrowed
 from app.dashboard.tables import Cell, Table, table_of
 
 COLUMNS = (
@@ -59,21 +59,26 @@ def pages(count: int, wanted: str) -> Pages:
 
 
 def spend_table(
-    chosen: SpendFilter, rows: list[TableRow], currency: str, *, shown: Pages | None = None
+    chosen: SpendFilter,
+    rows: list[TableRow],
+    currency: str,
+    *,
+    total: SpendSum,
+    shown: Pages | None = None,
 ) -> Table:
-    """One line a group, and the sum of all; the name narrows the page, figures lead to the entries.
+    """One line a group, and `total`, the sum of all; the name narrows the page, figures lead to the entries.
 
     A file, which shows no part, has all lines and no links.
     """
-    total = total_of(rows)
+    listed = reverse("dashboard:entries")
     places = decimals_for(total.price)
     lines = []
     for row in rows[shown.first - 1 : shown.last] if shown else rows:
         inner = narrowed(chosen, row) if shown else None
         deeper = f"?{inner.query(group_by=_next(chosen))}" if inner else ""
-        entries = f"{reverse('dashboard:entries')}?{inner.query()}" if inner else ""
+        entries = f"{listed}?{inner.query()}" if inner else ""
         lines.append([_name(row, deeper), *_figures(row.sums, total.price, currency, places, entries)])
-    every = f"{reverse('dashboard:entries')}?{chosen.query()}"
+    every = f"{listed}?{chosen.query()}"
     foot = [Cell("All"), *_figures(total, total.price, currency, places, every)]
     return table_of((GROUP_NAMES[chosen.group_by].capitalize(), *COLUMNS), lines, foot)
 

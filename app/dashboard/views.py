@@ -84,11 +84,11 @@ class SpendView(PageBase):
             rows = selectors.table(chosen, reach=self.reach, zone=self.zone)
             is_file = request.GET.get("format") == "csv"
             shown = None if is_file else pages(len(rows), request.GET.get("page", ""))
-            table = spend_table(chosen, rows, settings.CURRENCY, shown=shown)
+            total = selectors.total_of(rows)
+            table = spend_table(chosen, rows, settings.CURRENCY, total=total, shown=shown)
             context = {} if is_file else self.base() | self._around(rows)
         if is_file:
             return csv_answer(table, f"spend-by-{chosen.group_by}-{chosen.first}-{chosen.last}")
-        total = selectors.total_of(rows)
         context |= {
             "table": table,
             "shown": shown,
@@ -105,7 +105,7 @@ class SpendView(PageBase):
         lines = selectors.series(chosen, reach=self.reach, zone=zone, rows=rows)
         return {
             "figures": selectors.figures(reach=self.reach, chosen=chosen, today=self.today, zone=zone),
-            "chart": chart(first=chosen.first, last=chosen.last, series=lines, step=step),
+            "chart": chart(first=chosen.first, last=chosen.last, series=lines, step=step, zone=zone),
             "series_name": "model" if chosen.group_by in TIMES else GROUP_NAMES[chosen.group_by],
             "step_name": GROUP_NAMES[step],
         }

@@ -9,7 +9,7 @@ from app.billing.models.outbox import Delivery, Webhook
 from app.billing.models.prices import PriceComponent, PriceVersion
 from app.billing.models.rates import ExchangeRate, TeamRate
 from app.billing.models.reservations import LineState, Reservation, ReservationLine, UsageAttempt
-from app.billing.models.rollups import BusyHour, Grain, Rollup, RollupPending, RollupZone
+from app.billing.models.rollups import BusyHour, Grain, Rollup, RollupBuild, RollupPending, RollupZone
 from app.billing.models.statements import Statement, StatementEntry, StatementLine
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Reservation",
     "ReservationLine",
     "Rollup",
+    "RollupBuild",
     "RollupPending",
     "RollupZone",
     "Statement",

@@ -2,6 +2,8 @@
 them equal to the entries, and `ledger_verify --rebuild` makes them anew.
 """
 
+from datetime import UTC, datetime
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -9,10 +11,12 @@ from app.billing.models.budgets import AMOUNT
 
 
 class Grain(models.TextChoices):
-    """What one sum covers: which owners it tells apart (`types.spending.CUBES`), over how long."""
+    """What one sum covers: which owners it tells apart (`types.spending.GRAINS`), over how long."""
 
     QUARTER = "quarter"
     """A quarter of an hour of UTC, every owner. Every zone's days begin on one, half-hour zones included."""
+    HOUSE_QUARTER = "house15min"
+    """Deployment, model and kind alone."""
     DAY = "day"
     """A day of the installation's zone, every owner."""
     MONTH = "month"
@@ -20,6 +24,11 @@ class Grain(models.TextChoices):
     TEAM_DAY = "teamday"
     TEAM_MONTH = "teammonth"
     """Without person and key."""
+    PLAIN_DAY = "plainday"
+    PLAIN_MONTH = "plainmonth"
+    """Without person, key and collections."""
+    USER_MONTH = "usermonth"
+    """Without key and collections."""
     PAYER_DAY = "payerday"
     PAYER_MONTH = "payermonth"
     """Team, person and key alone."""
@@ -90,6 +99,19 @@ class RollupZone(models.Model):
 
     def __str__(self) -> str:
         return self.zone
+
+
+class RollupBuild(models.Model):
+    """A grain that came after entries did and is not whole yet, so that no reader takes it. Gone when it is."""
+
+    grain = models.CharField(primary_key=True, max_length=10, choices=Grain)
+    part = models.CharField(max_length=10, choices=Grain)
+    """The finer one that it is the sum of."""
+    done_to = models.DateTimeField(default=datetime(1900, 1, 1, tzinfo=UTC))
+    """Before this it is whole."""
+
+    def __str__(self) -> str:
+        return f"{self.grain} from {self.part} to {self.done_to}"
 
 
 class BusyHour(models.Model):

@@ -1,10 +1,10 @@
 """Sums of the ledger over time and owners, as the dashboard asks for them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 SUMS = (
@@ -24,15 +24,30 @@ SUMS = (
 """The columns that roll-ups add up, in their order."""
 MONEY_SUMS = frozenset({"price", "cost", "estimated_price"})
 """Those that are amounts; the others are counts."""
+Step = Literal["quarter", "day", "month"]
 _OF_MODELS = frozenset({"deployment_id", "model", "call_kind"})
-CUBES: Mapping[str, frozenset[str]] = {
-    "house": _OF_MODELS,
-    "team": _OF_MODELS | {"team_id", "collections"},
-    "payer": frozenset({"team_id", "account_id", "key_id"}),
-    "": _OF_MODELS | {"team_id", "collections", "account_id", "key_id"},
+_OF_PAYERS = frozenset({"team_id", "account_id", "key_id"})
+_ALL = _OF_MODELS | _OF_PAYERS | {"collections"}
+GRAINS: Mapping[Step, Mapping[str, frozenset[str]]] = {
+    "quarter": {"house15min": _OF_MODELS, "quarter": _ALL},
+    "day": {
+        "houseday": _OF_MODELS,
+        "plainday": _OF_MODELS | {"team_id"},
+        "teamday": _OF_MODELS | {"team_id", "collections"},
+        "payerday": _OF_PAYERS,
+        "day": _ALL,
+    },
+    "month": {
+        "housemonth": _OF_MODELS,
+        "plainmonth": _OF_MODELS | {"team_id"},
+        "teammonth": _OF_MODELS | {"team_id", "collections"},
+        "payermonth": _OF_PAYERS,
+        "usermonth": _OF_MODELS | {"team_id", "account_id"},
+        "month": _ALL,
+    },
 }
-"""The owners that roll-ups tell apart, the fewest rows first: each is kept by day and by month, as `teamday`, the last
-by quarter of an hour too. A reader takes the first that has all it asks for."""
+"""The sums over a quarter of an hour, a day and a month, and the owners that each tells apart, the fewest rows first. A
+reader takes the first that has all it asks for."""
 Dimension = Literal[
     "hour",
     "day",
@@ -102,5 +117,12 @@ class SpendSum:
         return self.price - self.cost
 
     def __add__(self, other: "SpendSum") -> "SpendSum":
-        names = [f.name for f in fields(SpendSum) if f.name != "groups"]
-        return SpendSum(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        return spend_total((self, other))
+
+
+def spend_total(rows: Sequence[SpendSum]) -> SpendSum:
+    """The exact sum of all, which belongs to no group."""
+    return SpendSum(**{name: sum((getattr(row, name) for row in rows), _NOTHING[name]) for name in SUMS})
+
+
+_NOTHING: Mapping[str, Any] = {name: Decimal(0) if name in MONEY_SUMS else 0 for name in SUMS}

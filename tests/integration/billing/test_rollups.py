@@ -1,6 +1,7 @@
 """Roll-ups: equal to the ledger at every moment, in every zone, whoever folds when."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from io import StringIO
@@ -15,8 +16,8 @@ from pytest_django import Settings
 
 from app.billing import spending_reads, tasks
 from app.billing.late import entry_adjust
-from app.billing.models import Grain, LedgerEntry, Rollup, RollupPending
-from app.billing.rollups import rollups_fold, rollups_rebuild
+from app.billing.models import Grain, LedgerEntry, Rollup, RollupBuild, RollupPending
+from app.billing.rollups import rollups_build, rollups_fold, rollups_rebuild
 from app.billing.services import reservation_hold, reservation_settle
 from app.billing.spending import one_moment, spending
 from app.billing.types import Attempt, Buckets, Payer
@@ -155,6 +156,10 @@ VIEWS: list[tuple[Dimension, ...]] = [
     ("month", "person"),
     ("day", "key"),
     ("person", "model"),
+    ("hour", "model"),
+    ("month", "person", "kind"),
+    ("day", "team", "model"),
+    ("day", "person"),
 ]
 GRAINS = [grain.value for grain in Grain]
 
@@ -225,7 +230,7 @@ def test_threads_and_collections(year: list[Payer]) -> None:
     assert seen(spending(by=("thread",), zone="UTC", scope=ALL)) == plainly(("thread",), "UTC", ALL)
 
 
-@pytest.mark.parametrize("by", ["model", "team", "person", "key", "collection"])
+@pytest.mark.parametrize("by", ["model", "team", "person", "key", "collection", "deployment", "kind"])
 def test_some_groups_alone(by: Dimension, year: list[Payer]) -> None:
     rollups_fold()
     for (group,) in {row.groups for row in spending(by=(by,), zone="UTC", scope=ALL)}:
@@ -241,9 +246,11 @@ def test_a_year_reads_few_rows(year: list[Payer], settings: Settings) -> None:
     rollups_fold()
     for by, grain in (
         ("model", "housemonth"),
-        ("team", "teammonth"),
+        ("team", "plainmonth"),
+        ("collection", "teammonth"),
         ("person", "payermonth"),
         ("day", "houseday"),
+        ("hour", "house15min"),
     ):
         Rollup.objects.exclude(grain=grain).update(entries=0)
         assert (
@@ -251,6 +258,65 @@ def test_a_year_reads_few_rows(year: list[Payer], settings: Settings) -> None:
             == LedgerEntry.objects.count()
         )
         rollups_rebuild()
+    Rollup.objects.exclude(grain="usermonth").update(entries=0)
+    people = spending(by=("person", "model"), zone="UTC", scope=replace(ALL, kind="chat"))
+    assert sum(row.entries for row in people) == LedgerEntry.objects.filter(call_kind="chat").count()
+
+
+NEW = {"house15min": "quarter", "plainday": "teamday", "plainmonth": "teammonth", "usermonth": "month"}
+
+
+def test_a_grain_that_came_later_is_built_in_steps_and_not_read_before(
+    year: list[Payer], hold: MakeHold, settings: Settings
+) -> None:
+    """As after an update: the grains are empty, entries are folded meanwhile, and every view is exact throughout."""
+    zone = settings.INSTALLATION_ZONE = "Europe/Berlin"
+    scope = SpendScope(
+        from_=datetime(2031, 1, 1, tzinfo=ZoneInfo(zone)), to=datetime(2032, 1, 1, tzinfo=ZoneInfo(zone))
+    )
+    rollups_fold()
+    before = {grain: rows_of(grain) for grain in NEW}
+    Rollup.objects.filter(grain__in=NEW).delete()
+    RollupBuild.objects.bulk_create(RollupBuild(grain=grain, part=part) for grain, part in NEW.items())
+
+    def exact() -> None:
+        for by in VIEWS:
+            assert seen(spending(by=by, zone=zone, scope=scope)) == plainly(by, zone, scope)
+        assert ledger_verify().differences == ()
+
+    exact()
+    added = 0
+    while rollups_build(steps=1):
+        # Into a month that is made, one that is not, and one that nobody has seen.
+        for month in (3, 5, 7):
+            added += 2
+            book(hold, datetime(2031, month, 20, 10, added % 60, tzinfo=UTC), payer=year[added % 3])
+        rollups_fold()
+        exact()
+    assert added > 2 * len(NEW)
+    assert not RollupBuild.objects.exists()
+    assert {grain: rows_of(grain) for grain in NEW} != before
+    Rollup.objects.exclude(grain="usermonth").update(entries=0)
+    assert sum(row.entries for row in spending(by=("person", "model"), zone=zone, scope=scope)) > 0
+
+
+def test_making_all_anew_makes_what_was_being_built_too(year: list[Payer]) -> None:
+    rollups_fold()
+    Rollup.objects.filter(grain="usermonth").delete()
+    RollupBuild.objects.create(grain="usermonth", part="month")
+    rollups_rebuild()
+    assert (rollups_build(), rows_of("usermonth") > 0) == (0, True)
+    assert ledger_verify().differences == ()
+
+
+def rows_of(grain: str) -> int:
+    return Rollup.objects.filter(grain=grain).count()
+
+
+def test_what_is_not_asked_for_is_not_added_up(year: list[Payer]) -> None:
+    rollups_fold()
+    (every,) = spending(zone="UTC", scope=ALL)
+    assert spending(zone="UTC", scope=ALL, sums=("price",)) == [SpendSum(price=every.price)]
 
 
 def test_the_dearest_threads_are_found_whatever_was_dear_before(
