@@ -122,7 +122,7 @@ def test_each_text_is_what_the_server_sent_and_each_is_booked_once(live: Live) -
     required()
     tellers = {"steady": Teller(), "fickle": Teller(fickle=True)}
     with servers_of(**tellers) as models:
-        flood = flood_made(live, models, unit="requests", pool=10**6, allowance=10**6)
+        flood = flood_made(live, models, unit="money", pool=10**6, allowance=10**6)
         live.sql(
             "UPDATE catalog_deployment SET slots = 512, max_output_tokens = 1000 WHERE public_name = ANY(%s)",
             list(models),
