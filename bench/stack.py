@@ -6,11 +6,14 @@ Everything is started for the bench and pinned: the web process has core 0 to it
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -19,6 +22,22 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 UPSTREAM_PORT = int(os.environ.get("BENCH_PORT", "9131"))
 WEB_PORT = UPSTREAM_PORT + 1
 TOKENS = 64
+
+
+@contextlib.contextmanager
+def place() -> Iterator[tuple[Path, list[subprocess.Popen[bytes]]]]:
+    """A data directory for one bench, and a list for the processes it starts; all of it is gone afterwards."""
+    data = Path(tempfile.mkdtemp(prefix="tessera-bench-"))
+    # PostgreSQL may run as another user, who must get through.
+    data.chmod(0o755)
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        yield data, processes
+    finally:
+        for process in processes:
+            process.kill()
+        manage({**os.environ, "TESSERA_DATA": str(data)}, "down", "--data", str(data), check=False)
+        shutil.rmtree(data, ignore_errors=True)
 
 
 def manage(env: dict[str, str], *words: str, check: bool = True) -> str:

@@ -11,7 +11,6 @@ process and of PostgreSQL. The tools are read from `TESSERA_SHARED`/bench.
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from bench.stack import (
     WEB_PORT,
     cpu,
     manage,
+    place,
     prepare,
     services,
     tools_of_the_load,
@@ -36,10 +36,7 @@ from bench.stack import (
 
 def main() -> None:
     options = arguments()
-    data = Path(tempfile.mkdtemp(prefix="tessera-bench-"))
-    data.chmod(0o755)
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
+    with place() as (data, processes):
         env = services(data)
         processes.append(upstream(options.tools, gap_ms=0))
         key, conversation = prepare(env)
@@ -49,11 +46,6 @@ def main() -> None:
             processes[0] = upstream(options.tools, gap_ms=gap)
             measure(options, env, key, conversation, processes[1], gap)
         print(json.dumps(settings_of(env)))
-    finally:
-        for process in processes:
-            process.kill()
-        manage({**os.environ, "TESSERA_DATA": str(data)}, "down", "--data", str(data), check=False)
-        shutil.rmtree(data, ignore_errors=True)
 
 
 def arguments() -> argparse.Namespace:

@@ -12,13 +12,9 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import resource
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -26,7 +22,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from bench.stack import WEB_PORT, manage, prepare, services, tools_of_the_load, upstream, web
+from bench.stack import WEB_PORT, place, prepare, services, tools_of_the_load, upstream, web
 
 GAP_MS = 1000
 SETTLED_SECONDS = 8
@@ -46,21 +42,13 @@ def main() -> None:
     options = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    data = Path(tempfile.mkdtemp(prefix="tessera-bench-"))
-    data.chmod(0o755)
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
+    with place() as (data, processes):
         env = services(data)
         processes.append(upstream(options.tools, gap_ms=GAP_MS))
         key, conversation = prepare(env)
         processes.append(web(env))
         asked = Asked(key, conversation)
         print(json.dumps(asyncio.run(_measured(asked, options, processes[1].pid, env))), flush=True)
-    finally:
-        for process in processes:
-            process.kill()
-        manage({**os.environ, "TESSERA_DATA": str(data)}, "down", "--data", str(data), check=False)
-        shutil.rmtree(data, ignore_errors=True)
 
 
 class Asked:

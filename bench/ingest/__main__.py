@@ -14,10 +14,8 @@ import argparse
 import http.client
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -27,7 +25,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from bench.stack import REPOSITORY, UPSTREAM_PORT, cpu, manage, prepare, services, upstream
+from bench.stack import REPOSITORY, UPSTREAM_PORT, cpu, manage, place, prepare, services, upstream
 
 BATCH_TEXTS, IN_FLIGHT = 32, 3
 """As in `retrieval.drafts`, which needs Django."""
@@ -47,21 +45,13 @@ print(json.dumps({"chunks": row.chunk_count, "status": row.status, "error": row.
 def main() -> None:
     """Measure once and print."""
     options = arguments()
-    data = Path(tempfile.mkdtemp(prefix="tessera-bench-"))
-    data.chmod(0o755)
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
+    with place() as (data, processes):
         env = services(data, core=0)
         server = upstream(options.tools, gap_ms=0)
         processes.append(server)
         os.sched_setaffinity(server.pid, {1 % (os.cpu_count() or 1)})
         prepare(env)
         print(json.dumps(measure(env, data, options.chunks, server.pid)), flush=True)
-    finally:
-        for process in processes:
-            process.kill()
-        manage({**os.environ, "TESSERA_DATA": str(data)}, "down", "--data", str(data), check=False)
-        shutil.rmtree(data, ignore_errors=True)
 
 
 def measure(env: dict[str, str], data: Path, chunks: int, server: int) -> dict[str, float]:

@@ -14,10 +14,8 @@ the first token and of the whole answer in ms, their ratios, and how many pages 
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import zlib
 from pathlib import Path
@@ -29,6 +27,7 @@ from bench.stack import (
     UPSTREAM_PORT,
     WEB_PORT,
     manage,
+    place,
     prepare,
     services,
     tools_of_the_load,
@@ -53,10 +52,7 @@ print(json.dumps(Document.objects.filter(status="ready").aggregate(pages=Sum("pa
 def main() -> None:
     """Measure once and print."""
     options = arguments()
-    data = Path(tempfile.mkdtemp(prefix="tessera-bench-"))
-    data.chmod(0o755)
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
+    with place() as (data, processes):
         env = services(data)
         env["EMBEDDING_URL"] = f"http://127.0.0.1:{EMBEDDER_PORT}/v1"
         processes.append(upstream(options.tools, ttft_ms=20, gap_ms=5))
@@ -65,11 +61,6 @@ def main() -> None:
         key, conversation = prepare(env)
         processes.append(web(env))
         print(json.dumps(measure(options, env, key, conversation, processes)), flush=True)
-    finally:
-        for process in processes:
-            process.kill()
-        manage({**os.environ, "TESSERA_DATA": str(data)}, "down", "--data", str(data), check=False)
-        shutil.rmtree(data, ignore_errors=True)
 
 
 def measure(
@@ -93,22 +84,7 @@ def measure(
     load(options, *chat, "-n", str(options.people * 4))  # warm
     alone = [asked(options, chat, bare) for _ in range(3)]
     began = time.monotonic()
-    ingestion = subprocess.Popen(
-        [
-            "nice",
-            "-n",
-            str(YIELDING),
-            sys.executable,
-            "manage.py",
-            "ingest",
-            str(folder),
-            "--collection",
-            "Bench",
-        ],
-        cwd=REPOSITORY,
-        env=env,
-        stdout=subprocess.DEVNULL,
-    )
+    ingestion = reading(env, folder)
     processes.append(ingestion)
     meanwhile = []
     while ingestion.poll() is None:
@@ -127,6 +103,13 @@ def measure(
         "errors": [item["errors"] for pair in (*alone, *meanwhile) for item in pair if item["errors"]],
         "load": round(os.getloadavg()[0], 1),
     }
+
+
+def reading(env: dict[str, str], folder: Path) -> subprocess.Popen[bytes]:
+    """Ingestion of a folder, under way; it yields to others."""
+    words = ["nice", "-n", str(YIELDING), sys.executable, "manage.py", "ingest", str(folder)]
+    words += ["--collection", "Bench"]
+    return subprocess.Popen(words, cwd=REPOSITORY, env=env, stdout=subprocess.DEVNULL)
 
 
 def asked(
