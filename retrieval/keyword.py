@@ -13,8 +13,8 @@ from django.db import connection
 
 from retrieval.keyword_index import UNSTEMMED
 from retrieval.language import CONFIGURATIONS, language_of
+from retrieval.models import TERMS
 from retrieval.scope import IN_READABLE, READABLE, Reach, Scope
-from retrieval.word_models import TERMS
 from retrieval.words import words_of
 
 SCAN_UP_TO = 20_000

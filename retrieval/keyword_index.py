@@ -8,8 +8,7 @@ from django.db import connection, transaction
 
 from retrieval.copying import integer, integers, rows_copy, sparse
 from retrieval.language import CONFIGURATIONS, language_of
-from retrieval.models import Document
-from retrieval.word_models import TERMS
+from retrieval.models import TERMS, Document
 from retrieval.words import Words, words_of
 
 UNSTEMMED = "simple"

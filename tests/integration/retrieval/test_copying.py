@@ -9,9 +9,8 @@ from uuid_utils.compat import uuid7
 
 from retrieval import services
 from retrieval.copying import Field, halves, integer, integers, rows_copy, sparse
-from retrieval.models import Collection, EmbeddingDraft
+from retrieval.models import TERMS, ChunkWords, Collection, EmbeddingDraft
 from retrieval.spaces import space_current
-from retrieval.word_models import TERMS, ChunkWords
 from tests.integration.retrieval.conftest import PERSON, TEAM
 
 pytestmark = pytest.mark.django_db

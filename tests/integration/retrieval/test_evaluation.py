@@ -12,8 +12,7 @@ from django.core.management import CommandError, call_command
 from retrieval.beir import exam_read, exams_in
 from retrieval.evaluation import page_of
 from retrieval.management.commands.eval_retrieval import figures_of
-from retrieval.models import Chunk, ChunkVector, Collection
-from retrieval.word_models import WordCount, WordDelta
+from retrieval.models import Chunk, ChunkVector, Collection, WordCount, WordDelta
 from tests.integration.retrieval.conftest import Put
 from tests.integration.retrieval.embedders import TwinEmbedder
 from tests.services_plugin import SERVICES

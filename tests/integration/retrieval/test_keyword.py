@@ -11,10 +11,9 @@ from django.utils import timezone
 
 from retrieval import keyword, removal, services
 from retrieval.keyword_index import words_backfill, words_fold
-from retrieval.models import Chunk, Collection, Document
+from retrieval.models import Chunk, ChunkWords, Collection, Document, WordCount, WordDelta
 from retrieval.scope import reach, scope_of
 from retrieval.types import Filters, Viewer
-from retrieval.word_models import ChunkWords, WordCount, WordDelta
 from retrieval.words import words_of
 from tests.integration.retrieval.conftest import PERSON, Put, find
 from tests.integration.retrieval.embedders import TwinEmbedder

@@ -1,30 +1,9 @@
-"""Rows of the retrieval tier. References upward (teams, people) are plain uuids and principals."""
+"""Documents, the text that was read of them, and the chunks that search finds."""
 
 from django.db import models
-from django.db.models.functions import Lower
-from pgvector.django import HalfVectorField
-from uuid_utils.compat import uuid7
 
-# Django finds the rows of an app through this module.
-from retrieval.word_models import ChunkWords, WordCount, WordDelta  # noqa: F401
-
-LEVELS = ("public", "internal", "private")
-
-
-class Row(models.Model):
-    """Base of every row: a time-ordered key, so that indexes grow at one end."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        abstract = True
-
-
-class Level(models.TextChoices):
-    PUBLIC = "public"
-    INTERNAL = "internal"
-    PRIVATE = "private"
+from retrieval.models.base import Row
+from retrieval.models.collections import Collection
 
 
 class Status(models.TextChoices):
@@ -39,93 +18,6 @@ class Status(models.TextChoices):
 
 WORKING = (Status.PARSING, Status.CHUNKING, Status.EMBEDDING)
 """States in which some worker holds the lease."""
-
-
-class EmbeddingSpace(Row):
-    """One model at one dimension in one generation: only vectors of the same space are comparable."""
-
-    class State(models.TextChoices):
-        BUILDING = "building"
-        ACTIVE = "active"
-        STANDBY = "standby"
-        """Searched before; its vectors are kept, so that going back is quick."""
-        RETIRED = "retired"
-
-    model = models.CharField(max_length=200)
-    dimension = models.PositiveIntegerField()
-    generation = models.PositiveIntegerField(default=1)
-    query_prefix = models.CharField(max_length=200, blank=True, default="")
-    passage_prefix = models.CharField(max_length=200, blank=True, default="")
-    min_similarity = models.FloatField(null=True, blank=True)
-    """Below it a passage is noise. Null: not measured for this model, the built-in default counts."""
-    state = models.CharField(max_length=16, choices=State, default=State.BUILDING)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["model", "dimension", "generation"], name="space_once"),
-            models.UniqueConstraint(
-                fields=["state"], condition=models.Q(state="active"), name="space_one_active"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.model}/{self.dimension} #{self.generation}"
-
-
-class Collection(Row):
-    """Documents that are searched, shared and paid for together. Private to its owner team by default."""
-
-    class Kind(models.TextChoices):
-        LIBRARY = "library"
-        CONVERSATION = "conversation"
-
-    team_id = models.UUIDField(db_index=True)
-    name = models.CharField(max_length=200)
-    description = models.TextField(blank=True, default="")
-    kind = models.CharField(max_length=16, choices=Kind, default=Kind.LIBRARY)
-    level = models.CharField(max_length=16, choices=Level, default=Level.INTERNAL)
-    created_by = models.CharField(max_length=64)
-    """Principal of the creator."""
-    chunk_count = models.PositiveBigIntegerField(default=0)
-    """Kept by the commit of a version, so that search can choose its plan without counting."""
-    chunking = models.JSONField(default=dict, blank=True)
-    """Sizes that differ from `retrieval.chunking.Settings`; they count for what is read from then on."""
-    updated_at = models.DateTimeField(auto_now=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint("team_id", Lower("name"), name="collection_name_once_a_team"),
-            models.CheckConstraint(condition=models.Q(level__in=LEVELS), name="collection_level_known"),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Grant(Row):
-    """One principal may use one collection up to a verb; a stronger verb includes the weaker ones."""
-
-    class Verb(models.TextChoices):
-        READ = "read"
-        WRITE = "write"
-        MANAGE = "manage"
-
-    team_id = models.UUIDField()
-    collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="grants")
-    principal = models.CharField(max_length=64)
-    verb = models.CharField(max_length=8, choices=Verb)
-    created_by = models.CharField(max_length=64)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["principal", "collection"], name="grant_once"),
-            models.CheckConstraint(
-                condition=models.Q(verb__in=("read", "write", "manage")), name="grant_verb_known"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.principal} may {self.verb}"
 
 
 class Document(Row):
@@ -283,79 +175,3 @@ class Chunk(Row):
 
     def __str__(self) -> str:
         return f"chunk {self.index} of {self.document_id}"
-
-
-class ChunkVector(models.Model):
-    """A chunk's vector in one space, with unit length, so that the inner product is the cosine.
-
-    Beside the chunk and not in it: another model's vectors are built and dropped without touching a row that is
-    searched, and an exact scan reads vectors only. The database removes it with its chunk (ON DELETE CASCADE).
-    """
-
-    pk = models.CompositePrimaryKey("chunk_id", "space_id")
-    chunk = models.ForeignKey(
-        Chunk, on_delete=models.DO_NOTHING, related_name="vectors", db_constraint=False, db_index=False
-    )
-    space = models.ForeignKey(EmbeddingSpace, on_delete=models.PROTECT, db_index=False)
-    team_id = models.UUIDField()
-    collection_id = models.UUIDField()
-    document_id = models.UUIDField()
-    # No dimension on purpose: spaces of different dimensions live side by side in one column.
-    embedding = HalfVectorField()
-    indexed = models.BooleanField(db_default=False)
-    """Whether the approximate index holds it. Entering one costs ten times what storing it does, so a commit stores
-    and `retrieval_vectors_fold` enters; until then search compares it by itself."""
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["space", "collection_id"], name="vector_reach"),
-            models.Index(
-                fields=["space", "collection_id"], condition=models.Q(indexed=False), name="vector_fresh"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"vector of {self.chunk_id}"
-
-
-class EmbeddingDraft(Row):
-    """A vector bought for a version that is not committed yet, so that a killed job never pays twice."""
-
-    team_id = models.UUIDField()
-    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="drafts")
-    space = models.ForeignKey(EmbeddingSpace, on_delete=models.CASCADE)
-    content_hash = models.BinaryField(max_length=32)
-    embedding = HalfVectorField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["document", "space", "content_hash"], name="draft_once"),
-        ]
-
-    def __str__(self) -> str:
-        return f"draft for {self.document_id}"
-
-
-class Receipt(Row):
-    """What a removal or an erasure took away: its number, date and hashes stay when the content is gone."""
-
-    class Kind(models.TextChoices):
-        REMOVED = "removed"
-        ERASED = "erased"
-
-    number = models.CharField(max_length=32, unique=True)
-    kind = models.CharField(max_length=8, choices=Kind)
-    team_id = models.UUIDField(db_index=True)
-    collection_id = models.UUIDField()
-    document_id = models.UUIDField(null=True, db_index=True)
-    """Null when a whole collection went."""
-    hashes = models.JSONField(default=list)
-    """SHA-256 of the originals."""
-    counts = models.JSONField(default=dict)
-    done_by = models.CharField(max_length=64)
-
-    class Meta:
-        indexes = [models.Index(fields=["collection_id", "-created_at"], name="receipt_latest")]
-
-    def __str__(self) -> str:
-        return self.number
