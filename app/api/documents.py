@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, BinaryIO, cast
+from uuid import UUID
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
@@ -11,12 +12,15 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 from rest_framework.request import Request
 
+from app.accounts.selectors import viewer_of
+from app.api.authentication import caller_of
 from app.celery import app as celery
 from app.common.errors import InvalidInput, TooLarge
 from app.common.queues import queues_served
 from app.common.redis_door import Unavailable
 from retrieval.lanes import eta_seconds, lane, queue_positions
 from retrieval.models import Document, Status
+from retrieval.selectors import document_writable
 
 INGEST = "retrieval.tasks.document_ingest"
 """The task by name: the web process needs nothing of what a worker imports."""
@@ -40,6 +44,13 @@ BROKER_AWAY: Mapping[str, str] = {
     "part": "broker",
     "message": "The broker (Valkey) does not answer. The file is kept and queued; it is read when the broker is back.",
 }
+
+
+def document_to_change(request: Request, document_id: UUID) -> Document:
+    """The document, for a caller whose credential and grants allow to write. Errors: NotAllowed, NotFound."""
+    caller = caller_of(request)
+    caller.require_scope("write")
+    return document_writable(viewer_of(caller), document_id)
 
 
 def uploaded(request: Request) -> tuple[str, BinaryIO]:

@@ -9,11 +9,11 @@ from uuid import UUID
 import orjson
 
 from app.accounts.selectors import Caller, caller_now, viewer_of
+from app.api.document_shapes import DocumentOutput, document_shown
 from app.api.documents import documents_shown
 from app.api.stream.http import Request, Responder, as_uuid
 from app.api.stream.sending import frames_send
 from app.api.stream.turns import last_event
-from app.api.views.documents import DocumentOutput, document_shown
 from app.chat.runs import runs
 from app.common.clock import now
 from app.common.db import run_db

@@ -11,17 +11,17 @@ from rest_framework.views import APIView
 
 from app.accounts.selectors import principal_of
 from app.api.authentication import caller_of
-from app.api.documents import documents_shown, upload_check, uploaded
-from app.api.idempotency import PARAMETER, idempotent
-from app.api.paging import listed, whole
-from app.api.serializers import given, refusals
-from app.api.views.documents import (
+from app.api.document_shapes import (
     AcceptedOutput,
     DocumentOutput,
     PasswordInput,
     UploadInput,
     document_accepted,
 )
+from app.api.documents import documents_shown, upload_check, uploaded
+from app.api.idempotency import PARAMETER, idempotent
+from app.api.paging import listed, whole
+from app.api.serializers import given, refusals
 from app.billing.uploads import upload_admit
 from app.chat.attaching import MOST_ATTACHMENTS, attachment_documents, attachments_collection
 from app.chat.selectors import conversation_get

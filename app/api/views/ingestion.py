@@ -7,16 +7,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from app.api.idempotency import PARAMETER, idempotent
-from app.api.serializers import given, refusals
-from app.api.views.documents import (
+from app.api.document_shapes import (
     AcceptedOutput,
     DocumentOutput,
     PasswordInput,
     document_accepted,
     document_shown,
-    document_to_change,
 )
+from app.api.documents import document_to_change
+from app.api.idempotency import PARAMETER, idempotent
+from app.api.serializers import given, refusals
 from retrieval.services import document_cancel, document_reread, document_retry
 
 
