@@ -7,8 +7,8 @@ import orjson
 
 from app.accounts.selectors import Caller, caller_now, viewer_of
 from app.chat.events import MAX_DELTA_CHARS, TurnEvent
+from app.chat.messages import HIDDEN
 from app.chat.models import Turn, TurnState
-from app.chat.selectors import HIDDEN
 from retrieval.selectors import collections_readable
 
 _GATED = (b"event: sources\n", b"event: quotes\n", b"event: matches\n")

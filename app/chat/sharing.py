@@ -10,8 +10,9 @@ from django.db.models import Q, QuerySet
 
 from app.accounts.models import Membership
 from app.accounts.selectors import Caller
+from app.chat.messages import messages_of
 from app.chat.models import Audience, Conversation, ShareLink, Turn, TurnState
-from app.chat.selectors import conversations_of, messages_of, turns_in
+from app.chat.selectors import conversations_of, turns_in
 from app.common.clock import now
 from app.common.errors import InvalidInput, NotFound
 

@@ -22,10 +22,11 @@ from app.chat.asking import ask_in_conversation
 from app.chat.event_store import EventsMissing, EventStore
 from app.chat.events import TurnEvent
 from app.chat.history import NEWEST
+from app.chat.messages import messages_of
 from app.chat.models import Turn
 from app.chat.replay import ended_frames, frames_rechecked, shows_passages
 from app.chat.runs import Run, runs
-from app.chat.selectors import messages_of, turn_get
+from app.chat.selectors import turn_get
 from app.chat.turn import take_turn
 from app.chat.turn_rows import turn_stop
 from app.chat.types import Ask

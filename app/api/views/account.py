@@ -18,7 +18,7 @@ from app.billing.selectors import limits_remaining
 from app.billing.types import LimitState, Payer
 from app.billing.uploads import stored_limits
 from app.chat.asking import models_for
-from app.chat.selectors import model_cards
+from app.chat.model_cards import model_cards
 
 
 class MeView(APIView):

@@ -18,7 +18,8 @@ from app.api.paging import PARAMETERS, limit_of, listed, rows_by_time, rows_of
 from app.api.serializers import TeamRefSerializer, body, given, refusals
 from app.api.views.messages import MessageOutput
 from app.chat.finding import Match, conversations_found, matches_of
-from app.chat.selectors import conversation_get, conversations_of, messages_of, turns_in
+from app.chat.messages import messages_of
+from app.chat.selectors import conversation_get, conversations_of, turns_in
 from app.chat.services import conversation_create, conversation_delete, conversation_update
 
 

@@ -18,7 +18,8 @@ from app.api.serializers import given, refusals
 from app.api.views.conversations import ConversationOutput
 from app.api.views.messages import MessageOutput
 from app.chat.exporting import export_markdown
-from app.chat.selectors import conversation_get, messages_of, turn_get, turns_in
+from app.chat.messages import messages_of
+from app.chat.selectors import conversation_get, turn_get, turns_in
 from app.chat.sharing import branch_ids
 from app.common.clock import now
 

@@ -14,8 +14,9 @@ from app.api.authentication import caller_of
 from app.api.paging import listed, whole
 from app.api.serializers import MoneySerializer, body, refusals
 from app.api.views.pages import PlaceOutput, place_shown
+from app.chat.messages import messages_of, sources_of
 from app.chat.models import TurnState
-from app.chat.selectors import messages_of, sources_of, turn_get
+from app.chat.selectors import turn_get
 from app.chat.services import turn_feedback_set
 from retrieval.places import Stretch, places_of
 

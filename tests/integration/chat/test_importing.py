@@ -14,9 +14,9 @@ from django.core.management import CommandError, call_command
 from app.accounts.models import User
 from app.accounts.selectors import caller_by_user
 from app.chat.importing import conversations_of
+from app.chat.messages import messages_of
 from app.chat.models import Conversation, RetentionRule, Turn
 from app.chat.retention import retention_run
-from app.chat.selectors import messages_of
 from app.common.clock import now
 from app.common.models import uuid7_of
 

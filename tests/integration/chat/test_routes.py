@@ -23,11 +23,11 @@ from app.catalog.models import Backend, Deployment
 from app.catalog.services import backend_put, deployment_put, route_put
 from app.chat import asking
 from app.chat.asking import ask_draft, ask_with_messages, models_for
+from app.chat.model_cards import model_cards
 from app.chat.models import Conversation, Turn
 from app.chat.planning import fitted
 from app.chat.quoting import verdict_of
 from app.chat.runs import Runs
-from app.chat.selectors import model_cards
 from app.chat.turn import take_turn
 from app.chat.types import Ask, Options
 from app.common.errors import AppError, InvalidInput, NotAllowed, NotFound
