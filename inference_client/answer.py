@@ -4,8 +4,9 @@ import asyncio
 
 from inference_client.adapters.base import Parser
 from inference_client.errors import BrokenStream, InferenceError, MalformedAnswer, TimedOut
+from inference_client.servers import Timeouts
 from inference_client.transport import Reply, read_all
-from inference_client.types import Event, Timeouts, ToolCallDelta
+from inference_client.types import Event, ToolCallDelta
 from inference_client.watchdog import Watchdog
 
 MAX_BODY_BYTES = 256 * 1024 * 1024

@@ -15,8 +15,9 @@ from inference_client.errors import BrokenStream, InferenceError, MalformedAnswe
 from inference_client.outgoing import Outgoing
 from inference_client.records import Progress, record_of
 from inference_client.retry import Retry
+from inference_client.servers import Server
 from inference_client.transport import Reply, Transport, read_all
-from inference_client.types import CallRecord, Event, Outcome, Server, Usage
+from inference_client.types import CallRecord, Event, Outcome, Usage
 
 _ERROR_BODY_S = 10.0
 

@@ -15,6 +15,7 @@ from inference_client.images import request_fitted
 from inference_client.outgoing import Outgoing, answer_of
 from inference_client.pool import Pool
 from inference_client.retry import Retry
+from inference_client.servers import Server
 from inference_client.types import (
     ChatRequest,
     Embeddings,
@@ -23,7 +24,6 @@ from inference_client.types import (
     Message,
     Ranked,
     RerankRequest,
-    Server,
     Settled,
     Timing,
 )

@@ -26,8 +26,9 @@ from inference_client.learned import UNLEARNED, Learned
 from inference_client.meter import Meter, request_facts
 from inference_client.outgoing import Outgoing, answer_of
 from inference_client.pool import Pool
+from inference_client.servers import Server
 from inference_client.tokens import TokenCounter, counter_for
-from inference_client.types import ChatRequest, ImagePart, Server
+from inference_client.types import ChatRequest, ImagePart
 
 Source: TypeAlias = Literal["server", "local"]
 _OF_THE_REQUEST = (InvalidRequest, ContextTooLong, ContentBlocked, Unsupported)

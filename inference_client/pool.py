@@ -1,8 +1,8 @@
 """One pool of connections for each server."""
 
 from inference_client.adapters.kind import Kind
+from inference_client.servers import Server
 from inference_client.transport import Transport
-from inference_client.types import Server
 
 
 class Pool:

@@ -19,8 +19,8 @@ from inference_client.server_facts import (
     triton_models_in,
     version_in,
 )
+from inference_client.servers import ModelFacts, Server, ServerFacts
 from inference_client.transport import Transport
-from inference_client.types import ModelFacts, Server, ServerFacts
 
 LIMIT_S = 5.0
 _MAX_BYTES = 8 * 1024 * 1024

@@ -8,7 +8,7 @@ import orjson
 
 from inference_client.adapters.json_tools import items, obj, text_of
 from inference_client.adapters.kinds import GENERIC, Kind, kind_of
-from inference_client.types import ModelFacts, ModelStatus
+from inference_client.servers import ModelFacts, ModelStatus
 from inference_client.usage import number
 
 Answer = tuple[int, bytes]

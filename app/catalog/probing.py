@@ -13,7 +13,7 @@ from app.common.errors import InvalidInput
 from inference_client.adapters.kinds import GENERIC, KINDS, kind_of
 from inference_client.errors import BadAuth
 from inference_client.probe import models_listed, probe
-from inference_client.types import ModelFacts, Server
+from inference_client.servers import ModelFacts, Server
 
 _NOT_FOR_CHAT = (
     "embed", "rerank", "bge-", "e5-", "whisper", "transcribe", "tts", "audio", "realtime", "dall-e", "image",

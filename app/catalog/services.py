@@ -16,7 +16,7 @@ from app.common.clock import now
 from app.common.errors import InvalidInput
 from inference_client.adapters.kinds import Kind, kind_of
 from inference_client.learned import Learned
-from inference_client.types import ModelFacts
+from inference_client.servers import ModelFacts
 
 OUTPUT_TOKENS = 1024
 """What an answer may take unless somebody says otherwise."""

@@ -20,7 +20,7 @@ from app.common.outbound import Answer, Outbound, send
 from inference_client.adapters.addresses import auth_headers, root_url
 from inference_client.adapters.kinds import kind_of
 from inference_client.metrics import between, metrics_read
-from inference_client.types import Server
+from inference_client.servers import Server
 
 KEPT = timedelta(hours=48)
 LIMIT_S = 4.0

@@ -18,7 +18,8 @@ from app.gate.services import reserve
 from app.gate.types import CallPlan
 from inference_client.errors import InferenceError
 from inference_client.probe import probe
-from inference_client.types import Message, ServerFacts
+from inference_client.servers import ServerFacts
+from inference_client.types import Message
 
 INSTALLATION = Payer(team_id=None)
 _SAMPLE = "Say hello."

@@ -11,8 +11,8 @@ from app.common.aio import PerLoop
 from app.common.logs import trace_var
 from inference_client.client import Client
 from inference_client.counting import ServerCounter
+from inference_client.servers import Server
 from inference_client.tracing import current_trace
-from inference_client.types import Server
 
 COUNT_S = 0.8
 """How long a server may take to count a prompt."""

@@ -24,7 +24,7 @@ from app.catalog.services import (
 )
 from app.common.errors import InvalidInput
 from inference_client.adapters.kinds import GENERIC
-from inference_client.types import ModelFacts
+from inference_client.servers import ModelFacts
 
 EMBEDDED_CHAT, OUTSIDE_CHAT = "Embedded chat server", "Chat server at "
 EMBEDDED_EMBEDDER, OUTSIDE_EMBEDDER = "Embedded embedding server", "Embedding server at "

@@ -11,7 +11,8 @@ import psutil
 from bench.inference.server import scripted
 from inference_client.client import Client
 from inference_client.errors import InferenceError
-from inference_client.types import ChatRequest, Message, Server, Timeouts
+from inference_client.servers import Server, Timeouts
+from inference_client.types import ChatRequest, Message
 
 WORDS, GAP_MS = 60, 250
 REQUEST = ChatRequest(model="m", messages=(Message("user", "Hello"),), max_output_tokens=WORDS)

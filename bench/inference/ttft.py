@@ -12,7 +12,8 @@ import httpx
 from bench.inference.server import scripted
 from inference_client.adapters.kinds import adapter_for, kind_of
 from inference_client.client import Client
-from inference_client.types import ChatRequest, Message, Server
+from inference_client.servers import Server
+from inference_client.types import ChatRequest, Message
 
 CALLS = 400
 REQUEST = ChatRequest(model="m", messages=(Message("user", "Hello " * 200),), max_output_tokens=9)

@@ -11,7 +11,8 @@ from inference_client.adapters.requests import check_embed_keys, post, refuse
 from inference_client.adapters.scripted import Answer
 from inference_client.adapters.wire import WireRequest
 from inference_client.errors import Unsupported
-from inference_client.types import ChatRequest, Embeddings, EmbedRequest, Server
+from inference_client.servers import Server
+from inference_client.types import ChatRequest, Embeddings, EmbedRequest
 
 
 class Adapter(ABC):

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from inference_client.adapters.kind import Kind
-from inference_client.types import Server
+from inference_client.servers import Server
 
 _PLACE = re.compile(r"\{(\w+)\}")
 

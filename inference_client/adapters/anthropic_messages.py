@@ -23,16 +23,8 @@ from inference_client.adapters.requests import (
     turns,
 )
 from inference_client.adapters.scripted import MODEL, Answer, typed
-from inference_client.types import (
-    ChatRequest,
-    Event,
-    Json,
-    Message,
-    ReasoningDelta,
-    Server,
-    TextDelta,
-    ToolCallDelta,
-)
+from inference_client.servers import Server
+from inference_client.types import ChatRequest, Event, Json, Message, ReasoningDelta, TextDelta, ToolCallDelta
 from inference_client.usage import UsageShape
 
 VERSION = "2023-06-01"

@@ -29,13 +29,8 @@ from inference_client.adapters.requests import (
 )
 from inference_client.adapters.scripted import Answer
 from inference_client.eventstream import frame_bytes
-from inference_client.types import (
-    ChatRequest,
-    Embeddings,
-    EmbedRequest,
-    Message,
-    Server,
-)
+from inference_client.servers import Server
+from inference_client.types import ChatRequest, Embeddings, EmbedRequest, Message
 
 _BEDROCK = Kind(
     name="bedrock",

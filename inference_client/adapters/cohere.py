@@ -11,13 +11,13 @@ from inference_client.adapters.kind import Kind
 from inference_client.adapters.requests import bare_embeddings, given, message_json
 from inference_client.adapters.scripted import Answer, typed
 from inference_client.errors import Unsupported
+from inference_client.servers import Server
 from inference_client.types import (
     ChatRequest,
     Embeddings,
     EmbedRequest,
     Event,
     ReasoningDelta,
-    Server,
     TextDelta,
     ToolCallDelta,
 )

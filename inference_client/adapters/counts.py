@@ -16,7 +16,8 @@ from inference_client.adapters.kind import Counting, Kind
 from inference_client.adapters.requests import given, message_json, post, refuse
 from inference_client.adapters.wire import FirstStep, WireRequest
 from inference_client.errors import MalformedAnswer, Unsupported
-from inference_client.types import ChatRequest, Message, Server, TextPart
+from inference_client.servers import Server
+from inference_client.types import ChatRequest, Message, TextPart
 from inference_client.usage import number
 
 

@@ -22,6 +22,7 @@ from inference_client.adapters.requests import (
     turns,
 )
 from inference_client.adapters.scripted import MODEL, Answer, sse
+from inference_client.servers import Server
 from inference_client.sse import SseEvent
 from inference_client.types import (
     ChatRequest,
@@ -31,7 +32,6 @@ from inference_client.types import (
     FinishReason,
     Message,
     ReasoningDelta,
-    Server,
     TextDelta,
     ToolCallDelta,
     Usage,

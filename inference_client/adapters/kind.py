@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from inference_client.types import ChatRequest, Server
+from inference_client.servers import Server
+from inference_client.types import ChatRequest
 
 if TYPE_CHECKING:
     from inference_client.adapters.adapter import Adapter

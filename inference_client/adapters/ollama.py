@@ -12,6 +12,7 @@ from inference_client.adapters.json_tools import items, json_object, obj, second
 from inference_client.adapters.kind import Kind
 from inference_client.adapters.requests import arguments_of, bare_embeddings, encoded, given, parts, plain
 from inference_client.adapters.scripted import MODEL, Answer, line
+from inference_client.servers import Server
 from inference_client.types import (
     ChatRequest,
     Embeddings,
@@ -21,7 +22,6 @@ from inference_client.types import (
     Json,
     Message,
     ReasoningDelta,
-    Server,
     TextDelta,
     ToolCallDelta,
 )

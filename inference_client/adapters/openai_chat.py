@@ -15,6 +15,7 @@ from inference_client.adapters.openai_kinds import ROWS
 from inference_client.adapters.requests import bare_embeddings, given, message_json
 from inference_client.adapters.scripted import MODEL, Answer, sse
 from inference_client.errors import MalformedAnswer
+from inference_client.servers import Server
 from inference_client.sse import SseEvent
 from inference_client.types import (
     ChatRequest,
@@ -22,7 +23,6 @@ from inference_client.types import (
     EmbedRequest,
     Event,
     ReasoningDelta,
-    Server,
     TextDelta,
     ToolCallDelta,
 )

@@ -12,13 +12,13 @@ from inference_client.adapters.openai_chat import SHAPE, OpenAIChat
 from inference_client.adapters.openai_kinds import OPENAI_EMBED_KEYS
 from inference_client.adapters.requests import encoded, functions, given, parts, plain
 from inference_client.adapters.scripted import MODEL, Answer, typed
+from inference_client.servers import Server
 from inference_client.types import (
     ChatRequest,
     Event,
     FinishReason,
     Message,
     ReasoningDelta,
-    Server,
     TextDelta,
     TextPart,
     ToolCallDelta,

@@ -14,12 +14,12 @@ from inference_client.adapters.kind import Kind
 from inference_client.adapters.sigv4 import signed
 from inference_client.adapters.wire import WireRequest
 from inference_client.errors import InvalidRequest, MalformedAnswer, Unsupported
+from inference_client.servers import Server
 from inference_client.types import (
     ChatRequest,
     Embeddings,
     ImagePart,
     Message,
-    Server,
     TextPart,
     Timing,
     ToolCall,

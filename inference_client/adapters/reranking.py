@@ -12,7 +12,8 @@ from inference_client.adapters.kind import Kind
 from inference_client.adapters.requests import post
 from inference_client.adapters.wire import WireRequest
 from inference_client.errors import MalformedAnswer, Unsupported
-from inference_client.types import Ranked, RerankRequest, Server, Timing
+from inference_client.servers import Server
+from inference_client.types import Ranked, RerankRequest, Timing
 from inference_client.usage import UsageShape, usage_read
 
 # Of a reranker everything is input; some say only the total.

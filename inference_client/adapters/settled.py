@@ -10,7 +10,8 @@ from inference_client.adapters.json_tools import obj, text_of
 from inference_client.adapters.kind import Kind
 from inference_client.adapters.wire import WireRequest
 from inference_client.errors import MalformedAnswer, Unsupported
-from inference_client.types import Server, Settled
+from inference_client.servers import Server
+from inference_client.types import Settled
 from inference_client.usage import UsageShape, usage_read
 
 _NATIVE = UsageShape(

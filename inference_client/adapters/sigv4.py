@@ -13,7 +13,7 @@ from inference_client.adapters.addresses import option
 from inference_client.adapters.kind import Kind
 from inference_client.adapters.wire import WireRequest
 from inference_client.errors import Unsupported
-from inference_client.types import Server
+from inference_client.servers import Server
 
 SERVICE = "bedrock"
 _REGION = re.compile(r"//bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com")

@@ -19,7 +19,8 @@ from inference_client.adapters.requests import given, message_json, post
 from inference_client.adapters.scripted import Answer, sse
 from inference_client.adapters.wire import FirstStep, WireRequest
 from inference_client.errors import MalformedAnswer
-from inference_client.types import ChatRequest, Event, Server, TextDelta
+from inference_client.servers import Server
+from inference_client.types import ChatRequest, Event, TextDelta
 from inference_client.usage import UsageShape
 
 

@@ -19,7 +19,8 @@ from inference_client.adapters.prompts import prompt_text
 from inference_client.adapters.requests import given
 from inference_client.adapters.scripted import MODEL, Answer, sse
 from inference_client.errors import Unsupported
-from inference_client.types import ChatRequest, Event, Server, TextDelta
+from inference_client.servers import Server
+from inference_client.types import ChatRequest, Event, TextDelta
 from inference_client.usage import UsageShape, number
 
 TENSORS: Mapping[str, Mapping[str, Any]] = {

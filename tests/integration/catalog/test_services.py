@@ -4,7 +4,7 @@ import pytest
 
 from app.catalog.models import Backend, Deployment
 from app.catalog.services import backend_connect, backends_switch, model_put
-from inference_client.types import ModelFacts
+from inference_client.servers import ModelFacts
 from tests.integration.catalog.listing import PROVIDER
 
 pytestmark = pytest.mark.django_db

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from inference_client.chat_call import ChatCall
 from inference_client.client import Client
 from inference_client.errors import InferenceError
+from inference_client.servers import Server, Timeouts
 from inference_client.testing.fault_server import FaultServer, Script
-from inference_client.types import CallRecord, ChatRequest, Event, Message, Server, Timeouts
+from inference_client.types import CallRecord, ChatRequest, Event, Message
 
 T = TypeVar("T")
 QUICK = Timeouts(connect=10, first_token=20, idle=20, total=40, grace=0.3, drain=20)

@@ -11,8 +11,9 @@ from inference_client import errors
 from inference_client.adapters import sigv4
 from inference_client.adapters.counts import count_request
 from inference_client.adapters.kinds import adapter_for, kind_of
+from inference_client.servers import Server
 from inference_client.testing.fault_server import Seen
-from inference_client.types import ChatRequest, Message, Server
+from inference_client.types import ChatRequest, Message
 from tests.integration.inference_client.answers import script
 from tests.integration.inference_client.scenes import Outcome, Scene, run_scene
 

@@ -10,8 +10,9 @@ from inference_client.adapters.kinds import ADAPTERS
 from inference_client.adapters.scripted import MODEL, Answer
 from inference_client.chat_call import ChatCall
 from inference_client.retry import Retry
+from inference_client.servers import Timeouts
 from inference_client.testing.fault_server import Script
-from inference_client.types import CallRecord, Timeouts
+from inference_client.types import CallRecord
 from tests.integration.inference_client.answers import WORDS, kind, leave_after, read, script
 from tests.integration.inference_client.scenes import QUICK, Outcome, Scene, run_scene, until
 

@@ -9,8 +9,9 @@ import pytest
 
 from inference_client.adapters.kinds import ADAPTERS
 from inference_client.adapters.scripted import Answer
+from inference_client.servers import Timeouts
 from inference_client.testing.fault_server import Script, Seen
-from inference_client.types import CallRecord, Timeouts
+from inference_client.types import CallRecord
 from tests.integration.inference_client.answers import WORDS, kind, leave_after, script
 from tests.integration.inference_client.scenes import Scene, run_scene, until
 

@@ -6,8 +6,9 @@ import orjson
 import pytest
 
 from inference_client import errors
+from inference_client.servers import Timeouts
 from inference_client.testing.fault_server import Script
-from inference_client.types import EmbedRequest, Timeouts
+from inference_client.types import EmbedRequest
 from tests.integration.inference_client.scenes import Scene, run_scene
 
 REQUEST = EmbedRequest(model="e", inputs=("one", "three words here"), input_type="query", dimensions=4)

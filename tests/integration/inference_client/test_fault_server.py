@@ -8,8 +8,8 @@ import pytest
 
 from inference_client import errors
 from inference_client.client import Client
+from inference_client.servers import Server
 from inference_client.testing.fault_server import server_of
-from inference_client.types import Server
 from tests.integration.inference_client.scenes import REQUEST
 
 

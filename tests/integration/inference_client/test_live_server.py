@@ -11,7 +11,8 @@ from inference_client import errors
 from inference_client.adapters.kinds import KINDS
 from inference_client.client import Client
 from inference_client.probe import probe
-from inference_client.types import CallRecord, ChatRequest, EmbedRequest, Message, Server
+from inference_client.servers import Server
+from inference_client.types import CallRecord, ChatRequest, EmbedRequest, Message
 
 LIVE = tuple(kind.name for kind in KINDS.values() if kind.grade == "supported")
 """What is graded so is asked here; there is no other way to the grade."""

@@ -7,8 +7,8 @@ import orjson
 import pytest
 
 from inference_client.probe import models_listed
+from inference_client.servers import ModelFacts, Server
 from inference_client.testing.fault_server import FaultServer, Script
-from inference_client.types import ModelFacts, Server
 
 
 def listed(script: Script, kind: str) -> tuple[Any, Any, Any]:

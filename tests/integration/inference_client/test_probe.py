@@ -11,8 +11,8 @@ import pytest
 
 from inference_client.__main__ import main
 from inference_client.probe import probe
+from inference_client.servers import ModelFacts, ServerFacts
 from inference_client.testing.fault_server import FaultServer, Script
-from inference_client.types import ModelFacts, ServerFacts
 
 
 def _json(value: Any, **options: Any) -> Script:

@@ -14,8 +14,9 @@ from PIL import Image
 from inference_client.client import Client
 from inference_client.counting import Counted, ServerCounter
 from inference_client.learned import Learned
+from inference_client.servers import Server
 from inference_client.testing.fault_server import FaultServer, Script
-from inference_client.types import ChatRequest, ImagePart, Message, Server, TextPart
+from inference_client.types import ChatRequest, ImagePart, Message, TextPart
 
 TAUGHT = Learned((2.0, 8.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 25.0, 40.0, 50)
 HELLO = ChatRequest(model="m", messages=(Message("user", "Hello"),), max_output_tokens=1)

@@ -8,8 +8,8 @@ import pytest
 
 from inference_client import errors
 from inference_client.adapters.settled import settled_read
+from inference_client.servers import Timeouts
 from inference_client.testing.fault_server import Script
-from inference_client.types import Timeouts
 from tests.integration.inference_client.scenes import QUICK, Scene, run_scene
 
 ACCOUNT = {

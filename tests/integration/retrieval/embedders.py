@@ -9,7 +9,8 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 
 from inference_client.client import Client
-from inference_client.types import EmbedRequest, Server
+from inference_client.servers import Server
+from inference_client.types import EmbedRequest
 from retrieval.types import Embedded, Role
 
 DIMENSION = 384

@@ -5,7 +5,8 @@ from typing import Any
 import orjson
 
 from inference_client.adapters.kinds import adapter_for, kind_of
-from inference_client.types import ChatRequest, EmbedRequest, Message, Server
+from inference_client.servers import Server
+from inference_client.types import ChatRequest, EmbedRequest, Message
 
 PLAIN_TALK = (Message("system", "Be brief."), Message("user", "Hi."), Message("assistant", "Yes?"))
 FULL = {"temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ("a", "b")}

@@ -15,7 +15,8 @@ from inference_client.adapters.counts import count_request
 from inference_client.adapters.kinds import ADAPTERS
 from inference_client.adapters.wire import WireRequest
 from inference_client.errors import Unsupported
-from inference_client.types import ChatRequest, EmbedRequest, ImagePart, Message, Server, TextPart, ToolCall
+from inference_client.servers import Server
+from inference_client.types import ChatRequest, EmbedRequest, ImagePart, Message, TextPart, ToolCall
 
 GOLDENS = Path(__file__).parent / "goldens"
 _TOOL = {

@@ -4,7 +4,7 @@ import pytest
 
 from inference_client.adapters.addresses import api_url
 from inference_client.adapters.kinds import kind_of
-from inference_client.types import Server
+from inference_client.servers import Server
 
 
 @pytest.mark.parametrize(

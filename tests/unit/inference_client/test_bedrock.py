@@ -9,7 +9,8 @@ import pytest
 from inference_client.adapters.kinds import adapter_for, kind_of
 from inference_client.errors import MalformedAnswer, Unsupported
 from inference_client.eventstream import frame_bytes
-from inference_client.types import EmbedRequest, Server
+from inference_client.servers import Server
+from inference_client.types import EmbedRequest
 from tests.unit.inference_client.asking import FULL, sent
 from tests.unit.inference_client.streams import parser
 from tests.unit.inference_client.test_requests import TOOL

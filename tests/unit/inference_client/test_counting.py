@@ -23,9 +23,10 @@ from inference_client.learned import (
     Learned,
 )
 from inference_client.meter import Meter, request_facts
+from inference_client.servers import Server
 from inference_client.tokenizer_files import counter_from_file
 from inference_client.tokens import TokenizerFileError, counter
-from inference_client.types import ChatRequest, Message, Server
+from inference_client.types import ChatRequest, Message
 from tests.unit.inference_client.test_requests import TALK, TOOL
 
 REQUEST = ChatRequest(model="m/x:1", messages=TALK, max_output_tokens=50, tools=(TOOL,), temperature=0.3)

@@ -20,8 +20,9 @@ from inference_client.adapters.tgi import TgiParser
 from inference_client.adapters.triton import TritonParser
 from inference_client.errors import Unsupported
 from inference_client.images import RULES
+from inference_client.servers import Server
 from inference_client.testing.dialects import adapter_at
-from inference_client.types import ChatRequest, EmbedRequest, Message, Server
+from inference_client.types import ChatRequest, EmbedRequest, Message
 from tests.unit.inference_client.golden import given_of, path_of, sent_of
 from tests.unit.inference_client.recordings import recordings
 

@@ -10,15 +10,8 @@ from inference_client.adapters.addresses import api_url, auth_headers, root_url
 from inference_client.adapters.kinds import adapter_for, kind_of
 from inference_client.adapters.wire import WireRequest
 from inference_client.errors import InvalidRequest, Unsupported
-from inference_client.types import (
-    ChatRequest,
-    EmbedRequest,
-    ImagePart,
-    Message,
-    Server,
-    TextPart,
-    ToolCall,
-)
+from inference_client.servers import Server
+from inference_client.types import ChatRequest, EmbedRequest, ImagePart, Message, TextPart, ToolCall
 
 TOOL = {
     "type": "function",

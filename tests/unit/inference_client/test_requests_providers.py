@@ -8,7 +8,7 @@ import pytest
 from inference_client.adapters.addresses import api_url, option
 from inference_client.adapters.kinds import ADAPTERS, adapter_for, kind_of
 from inference_client.errors import Unsupported
-from inference_client.types import Server
+from inference_client.servers import Server
 from tests.unit.inference_client.asking import embed_sent, sent
 from tests.unit.inference_client.test_requests import SCHEMA, TALK, TOOL
 

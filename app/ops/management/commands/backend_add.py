@@ -26,7 +26,7 @@ from app.gate.trying import Tried, target_try
 from app.ops.servers import MANY, OUTSIDE_CHAT, outside_at
 from app.settings import env
 from inference_client.adapters.kinds import GENERIC
-from inference_client.types import ModelFacts
+from inference_client.servers import ModelFacts
 
 TRIED = 3
 """Models that get a test call, when several are added at once."""
