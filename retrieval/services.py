@@ -1,14 +1,13 @@
-"""Writes: collections, grants, documents. Each takes a row that a selector gave out under the caller's rights."""
+"""Writes: documents and their ingestion. Each takes a row that a selector gave out under the caller's rights."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import BinaryIO
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from retrieval import pipeline, storage
@@ -16,86 +15,12 @@ from retrieval.blobs import blob_lock, blobs_release
 from retrieval.errors import Conflict, Invalid
 from retrieval.fetch import address_parts
 from retrieval.lanes import lane
-from retrieval.models import LEVELS, WORKING, Collection, Document, Grant, Status
+from retrieval.models import WORKING, Collection, Document, Status
+from retrieval.names import name_clean
 from retrieval.ports import password_seal
-from retrieval.previews import chunking_settings
-from retrieval.types import VERBS, Verb
 
-_PRINCIPAL = re.compile(r"^(user|team):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _FIRST_LOOK = timedelta(minutes=2)
 """After this a queued document whose message was lost is enqueued again."""
-
-
-def collection_create(  # noqa: PLR0913 - what a collection is made with
-    *,
-    name: str,
-    team_id: UUID,
-    created_by: str,
-    level: str = "internal",
-    description: str = "",
-    kind: str = Collection.Kind.LIBRARY,
-    private_to: str = "",
-) -> Collection:
-    """A new collection, private to its owner team: the team gets the one grant, `manage`.
-
-    Whoever made it has it through the team, so that leaving the team or losing the role takes it away. `private_to`
-    names the one principal that gets the grant instead, of what is nobody else's in the team.
-
-    Errors: Invalid (name, level), Conflict when the team has one of this name.
-    """
-    collection = Collection(
-        name=_clean_name(name, "name"),
-        team_id=team_id,
-        created_by=created_by,
-        level=_level(level),
-        description=description,
-        kind=kind,
-    )
-    with transaction.atomic():
-        _save_named(collection)
-        _grant(collection, private_to or f"team:{team_id}", "manage", created_by)
-    return collection
-
-
-def collection_update(
-    *,
-    collection: Collection,
-    name: str | None = None,
-    level: str | None = None,
-    description: str | None = None,
-    chunking: Mapping[str, int] | None = None,
-) -> Collection:
-    """Change what is given, leave the rest; new chunk sizes count for what is read from then on.
-
-    Errors: Invalid, Conflict on a taken name.
-    """
-    if name is not None:
-        collection.name = _clean_name(name, "name")
-    if level is not None:
-        collection.level = _level(level)
-    if description is not None:
-        collection.description = description
-    if chunking is not None:
-        chunking_settings(chunking)
-        collection.chunking = dict(chunking)
-    with transaction.atomic():
-        _save_named(collection)
-    return collection
-
-
-def grant_set(*, collection: Collection, principal: str, verb: Verb | None, created_by: str) -> Grant | None:
-    """Let a principal use the collection up to `verb`; None takes the grant away. Errors: Invalid, Conflict."""
-    if not _PRINCIPAL.match(principal):
-        raise Invalid("principal", f"“{principal}” is not user:<uuid> or team:<uuid>.")
-    if verb is not None:
-        if verb not in VERBS:
-            raise Invalid("verb", f"“{verb}” is not one of {', '.join(VERBS)}.")
-        return _grant(collection, principal, verb, created_by)
-    others = collection.grants.filter(verb="manage").exclude(principal=principal)
-    if not others.exists():
-        raise Conflict("Nobody could manage this collection any more. Give someone else `manage` first.")
-    collection.grants.filter(principal=principal).delete()
-    return None
 
 
 def document_create(
@@ -107,7 +32,7 @@ def document_create(
     cancelled is queued again: a failed upload never blocks the next try. `password` is for an encrypted file and
     is forgotten once it was read. Errors: Invalid, TooLarge.
     """
-    clean = _clean_name(name, "file")
+    clean = _file_name(name)
     with storage.received(content, limit=settings.UPLOAD_MAX_BYTES) as item, transaction.atomic():
         if item.size == 0:
             raise Invalid("file", f"“{clean}” is empty, so there is nothing to read. Choose another file.")
@@ -142,7 +67,7 @@ def document_fetch(*, collection: Collection, url: str, created_by: str) -> tupl
         sha256="",
         defaults={
             "team_id": collection.team_id,
-            "name": _clean_name(url.partition("://")[2], "url"),
+            "name": name_clean(url.partition("://")[2], "url"),
             "size": 0,
             "created_by": created_by,
             **_waiting(),
@@ -175,7 +100,7 @@ def document_replace(
         superseded = row.sha256
         blob_lock(item.sha256)
         storage.blob_keep(item)
-        row.name = _clean_name(name, "file") if name else row.name
+        row.name = _file_name(name) if name else row.name
         row.sha256, row.size, row.version = item.sha256, item.size, row.version + 1
         _requeue(row, password)
     blobs_release({superseded})
@@ -275,32 +200,6 @@ def _requeue(row: Document, password: str = "") -> None:
     row.save()
 
 
-def _clean_name(name: str, field: str) -> str:
-    """A display name: no path, no control characters, at most 200 characters."""
-    last = PurePosixPath(name.replace("\\", "/")).name if field == "file" else name
-    clean = " ".join("".join(c if c.isprintable() else " " for c in last).split())[:200]
-    if not clean:
-        raise Invalid(field, "A name is needed; this one is empty.")
-    return clean
-
-
-def _level(level: str) -> str:
-    if level not in LEVELS:
-        raise Invalid("level", f"“{level}” is not one of {', '.join(LEVELS)}.")
-    return level
-
-
-def _save_named(collection: Collection) -> None:
-    try:
-        with transaction.atomic():
-            collection.save()
-    except IntegrityError as exc:
-        raise Conflict(
-            f"This team already has a collection named “{collection.name}”. Choose another name."
-        ) from exc
-
-
-def _grant(collection: Collection, principal: str, verb: Verb, created_by: str) -> Grant:
-    values = {"verb": verb, "created_by": created_by, "team_id": collection.team_id}
-    grant, _ = Grant.objects.update_or_create(collection=collection, principal=principal, defaults=values)
-    return grant
+def _file_name(name: str) -> str:
+    """The last part of what a browser or a script sent, which may be a path of either kind."""
+    return name_clean(PurePosixPath(name.replace("\\", "/")).name, "file")

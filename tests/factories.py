@@ -17,8 +17,9 @@ from app.catalog.services import backend_put, deployment_put
 from app.chat.models import Conversation, SentPassage, Turn, TurnState
 from app.common.clock import now
 from app.common.models import uuid7
+from retrieval.collections import collection_create
 from retrieval.models import Collection, Document, DocumentText, Status
-from retrieval.services import collection_create, document_create
+from retrieval.services import document_create
 
 _numbers = count(1)
 PASSWORD = "correct horse battery"

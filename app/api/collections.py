@@ -11,9 +11,9 @@ from app.accounts.models import Team
 from app.accounts.selectors import Caller, principal_of, team_of, viewer_of
 from app.audit.services import Verb as AuditVerb
 from app.audit.services import audit
+from retrieval.collections import collection_create, grant_set
 from retrieval.models import Collection, Document, Grant
 from retrieval.previews import chunking_shown
-from retrieval.services import collection_create, grant_set
 from retrieval.types import VERBS, Verb, Viewer
 
 

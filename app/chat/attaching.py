@@ -16,9 +16,9 @@ from app.chat.models import Conversation
 from app.common.errors import Conflict, NotFound
 from inference_client.types import ImagePart
 from retrieval import storage
+from retrieval.collections import collection_create
 from retrieval.models import Collection, Document, DocumentText, Status
 from retrieval.selectors import TextPage
-from retrieval.services import collection_create
 from retrieval.stores import Gone
 from retrieval.types import Passage
 

@@ -13,7 +13,7 @@ from app.billing.seeding import price_since
 from app.billing.types import HOUR, PROVISIONED, Rate
 from app.catalog.models import Backend, Deployment
 from app.catalog.services import backend_put, deployment_put
-from retrieval.services import collection_create
+from retrieval.collections import collection_create
 
 TEAMS = 50
 _FIRST = """

@@ -13,8 +13,9 @@ from app.billing.budgets import bootstrap_defaults
 from app.common.errors import Conflict
 from app.common.handbook import HANDBOOK, HANDBOOK_DIR
 from app.ops.servers import servers_prepare
+from retrieval.collections import collection_create
 from retrieval.models import Collection, Document
-from retrieval.services import collection_create, document_create
+from retrieval.services import document_create
 from retrieval.stores import store
 
 ADMIN_EMAIL = "admin@tessera.local"

@@ -7,9 +7,9 @@ from django.test.utils import CaptureQueriesContext
 from app.accounts.models import Membership, Role
 from app.accounts.selectors import caller_by_user, viewer_of
 from app.api.collections import collections_shown
+from retrieval.collections import grant_set
 from retrieval.models import Collection
 from retrieval.selectors import collection_verbs
-from retrieval.services import grant_set
 from retrieval.types import VERBS
 from tests.factories import collection_make, document_make, key_make, team_make, user_make
 

@@ -6,7 +6,7 @@ from app.accounts.models import Membership, Role
 from app.accounts.services import key_create
 from app.chat.models import Conversation, TurnState
 from app.common.models import uuid7
-from retrieval.services import grant_set
+from retrieval.collections import grant_set
 from tests.factories import (
     collection_make,
     conversation_make,

@@ -19,8 +19,9 @@ from app.chat import asking
 from app.gate.routing import memories_forget
 from inference_client.adapters.scripted import Answer
 from inference_client.testing.fault_server import Script, Seen
+from retrieval.collections import grant_set
 from retrieval.models import Collection, Document
-from retrieval.services import document_ingest, grant_set
+from retrieval.services import document_ingest
 from tests.api.scripted import call
 from tests.factories import (
     IssuedKey,

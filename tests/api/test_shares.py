@@ -9,7 +9,7 @@ from app.accounts.models import Membership, Role
 from app.chat.erasing import document_erase
 from app.chat.models import ShareLink, TurnState
 from app.common.clock import now
-from retrieval.services import grant_set
+from retrieval.collections import grant_set
 from tests.factories import (
     collection_make,
     conversation_make,

@@ -16,10 +16,10 @@ from app.api.documents import RECEIPT_HEADER
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page, whole
 from app.api.serializers import ChunkingSerializer, TeamRefSerializer, body, refusals
+from retrieval.collections import collection_update
 from retrieval.models import LEVELS
 from retrieval.removal import collection_remove
 from retrieval.selectors import collection_get, collection_manageable, collections_readable, grants_list
-from retrieval.services import collection_update
 from retrieval.types import VERBS
 
 

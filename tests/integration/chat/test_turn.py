@@ -16,8 +16,9 @@ from app.chat.models import Conversation, SentPassage, Turn
 from app.chat.runs import Run
 from app.chat.types import Ask
 from app.common.money import money
+from retrieval.collections import collection_create
 from retrieval.models import Collection, Document
-from retrieval.services import collection_create, document_create, document_ingest
+from retrieval.services import document_create, document_ingest
 from tests.integration.chat.conftest import take
 from tests.integration.chat.upstream import answered, said
 

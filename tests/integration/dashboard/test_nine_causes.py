@@ -41,7 +41,8 @@ from app.embedded.paths import layout_open
 from app.embedded.secrets import secrets_open
 from app.gate.clients import client_close
 from app.ops.servers import servers_prepare
-from retrieval.services import collection_create, document_create, document_ingest
+from retrieval.collections import collection_create
+from retrieval.services import document_create, document_ingest
 from tests.factories import team_make, user_make
 from tests.integration.dashboard.model_server import ModelServer, Way
 from tests.services_plugin import SERVICES

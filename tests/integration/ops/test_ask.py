@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from app.chat.events import TurnEvent
 from app.ops.management.commands.ask import Command
-from retrieval.services import collection_create
+from retrieval.collections import collection_create
 from tests.factories import user_make
 
 

@@ -9,6 +9,7 @@ from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
 from retrieval import drafts, services
+from retrieval.collections import collection_create
 from retrieval.models import Collection, Document
 from retrieval.search import search
 from retrieval.types import Filters, Passage, Viewer
@@ -37,7 +38,7 @@ def real_embedder(settings: Settings) -> None:
 
 @pytest.fixture
 def collection(db: None, originals_dir: Path) -> Collection:
-    return services.collection_create(name="Handbook", team_id=TEAM, created_by=PERSON)
+    return collection_create(name="Handbook", team_id=TEAM, created_by=PERSON)
 
 
 @pytest.fixture

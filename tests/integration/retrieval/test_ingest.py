@@ -8,6 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from retrieval import removal, selectors, services, storage
+from retrieval.collections import collection_create
 from retrieval.errors import Conflict, LeaseLost
 from retrieval.lease import MAX_ATTEMPTS, lease_take
 from retrieval.models import Chunk, Collection, Document, EmbeddingDraft, EmbeddingSpace
@@ -142,11 +143,11 @@ def test_the_same_text_is_embedded_once_for_a_team(
 ) -> None:
     put(LONG, "one.txt")
     bought = len(twin.texts)
-    other = services.collection_create(name="Other", team_id=TEAM, created_by=PERSON)
+    other = collection_create(name="Other", team_id=TEAM, created_by=PERSON)
     assert put(LONG, "two.txt", other).status == "ready"
     assert put(LONG + "\n\nAnd one new paragraph that closes the text.", "three.txt").status == "ready"
     assert len(twin.texts) <= bought + 2
-    foreign = services.collection_create(name="Other", team_id=uuid4(), created_by=PERSON)
+    foreign = collection_create(name="Other", team_id=uuid4(), created_by=PERSON)
     assert put(LONG, "four.txt", foreign).status == "ready"
     # Another team pays for its own: whether a text was seen before tells nothing across teams.
     assert len(twin.texts) >= 2 * bought

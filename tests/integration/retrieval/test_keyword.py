@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from retrieval import keyword, removal, services
+from retrieval.collections import collection_create
 from retrieval.keyword_index import words_backfill, words_fold
 from retrieval.models import Chunk, ChunkWords, Collection, Document, WordCount, WordDelta
 from retrieval.scope import reach, scope_of
@@ -205,7 +206,7 @@ def test_foreign_words_neither_are_found_nor_weigh(
     plan: str, put: Put, notes: dict[str, Document], viewer: Viewer, stranger: Viewer
 ) -> None:
     alone = by_words("leave in writing", viewer)
-    foreign = services.collection_create(name="Foreign", team_id=uuid4(), created_by=f"user:{uuid4()}")
+    foreign = collection_create(name="Foreign", team_id=uuid4(), created_by=f"user:{uuid4()}")
     for n in range(5):
         put(f"Leave number {n} in writing.", f"{n}.txt", foreign)
     assert by_words("leave in writing", viewer) == alone

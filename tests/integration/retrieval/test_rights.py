@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from retrieval import removal, selectors, services, storage
+from retrieval.collections import collection_create, collection_update, grant_set
 from retrieval.errors import Conflict, Forbidden, Invalid, NotFound, TooLarge
 from retrieval.models import Chunk, ChunkVector, Collection, Document, DocumentText, Grant
 from retrieval.types import VERBS, Verb, Viewer
@@ -22,7 +23,7 @@ OTHER_TEAM = f"team:{UUID(int=8)}"
 @pytest.mark.parametrize("principal", [OTHER, OTHER_TEAM])
 def test_verbs_include_the_weaker_ones(collection: Collection, verb: Verb | None, principal: str) -> None:
     if verb:
-        services.grant_set(collection=collection, principal=principal, verb=verb, created_by=PERSON)
+        grant_set(collection=collection, principal=principal, verb=verb, created_by=PERSON)
     everything = frozenset({OTHER, OTHER_TEAM})
     viewer = Viewer(everything, writing=everything, managing=everything)
     allowed = VERBS[: VERBS.index(verb) + 1] if verb else ()
@@ -88,7 +89,7 @@ def test_search_never_leaves_what_may_be_read(
     put: Put, twin: TwinEmbedder, collection: Collection, viewer: Viewer, stranger: Viewer
 ) -> None:
     put("The fee is twelve euros.")
-    mine = services.collection_create(name="Mine", team_id=UUID(int=8), created_by=OTHER)
+    mine = collection_create(name="Mine", team_id=UUID(int=8), created_by=OTHER)
     put("My fee is one euro.", into=mine)
     other = Viewer(frozenset({OTHER, OTHER_TEAM}))
     assert {p.collection_id for p in find("fee", viewer)} == {collection.pk}
@@ -99,50 +100,48 @@ def test_search_never_leaves_what_may_be_read(
         # Not silently the readable half.
         find("fee", other, mine, collection)
 
-    services.grant_set(collection=collection, principal=OTHER, verb="read", created_by=PERSON)
+    grant_set(collection=collection, principal=OTHER, verb="read", created_by=PERSON)
     assert {p.collection_id for p in find("fee", other, mine, collection)} == {mine.pk, collection.pk}
-    services.grant_set(collection=collection, principal=OTHER, verb=None, created_by=PERSON)
+    grant_set(collection=collection, principal=OTHER, verb=None, created_by=PERSON)
     assert {p.collection_id for p in find("fee", other)} == {mine.pk}
 
 
 def test_an_empty_document_leaves_nothing_to_answer_from(
     put: Put, twin: TwinEmbedder, viewer: Viewer
 ) -> None:
-    foreign = services.collection_create(name="Foreign", team_id=uuid4(), created_by=OTHER)
+    foreign = collection_create(name="Foreign", team_id=uuid4(), created_by=OTHER)
     put("The fee is twelve euros.", into=foreign)
     assert put(" ", "scan.txt").status == "failed"
     assert find("fee", viewer) == []
 
 
 def test_someone_can_always_manage_a_collection(collection: Collection) -> None:
-    services.grant_set(collection=collection, principal=OTHER, verb="manage", created_by=PERSON)
-    services.grant_set(collection=collection, principal=f"team:{TEAM}", verb=None, created_by=PERSON)
+    grant_set(collection=collection, principal=OTHER, verb="manage", created_by=PERSON)
+    grant_set(collection=collection, principal=f"team:{TEAM}", verb=None, created_by=PERSON)
     with pytest.raises(Conflict, match="Nobody"):
-        services.grant_set(collection=collection, principal=OTHER, verb=None, created_by=PERSON)
+        grant_set(collection=collection, principal=OTHER, verb=None, created_by=PERSON)
     assert Grant.objects.filter(collection=collection).count() == 1
 
 
 @pytest.mark.parametrize("principal", ["", "user:1", "everyone", f"robot:{UUID(int=1)}"])
 def test_principals_are_checked(collection: Collection, principal: str) -> None:
     with pytest.raises(Invalid):
-        services.grant_set(collection=collection, principal=principal, verb="read", created_by=PERSON)
+        grant_set(collection=collection, principal=principal, verb="read", created_by=PERSON)
 
 
 def test_names_are_unique_in_a_team_only(collection: Collection) -> None:
     with pytest.raises(Conflict, match="Choose another"):
-        services.collection_create(name="HANDBOOK", team_id=TEAM, created_by=PERSON)
-    twin = services.collection_create(name="Handbook", team_id=uuid4(), created_by=PERSON)
+        collection_create(name="HANDBOOK", team_id=TEAM, created_by=PERSON)
+    twin = collection_create(name="Handbook", team_id=uuid4(), created_by=PERSON)
     with pytest.raises(Invalid):
-        services.collection_update(collection=twin, level="secret")
-    assert (
-        services.collection_update(collection=twin, name=" New \n name ", level="private").name == "New name"
-    )
+        collection_update(collection=twin, level="secret")
+    assert collection_update(collection=twin, name=" New \n name ", level="private").name == "New name"
 
 
 def test_deleting_leaves_nothing_behind(
     put: Put, twin: TwinEmbedder, collection: Collection, viewer: Viewer
 ) -> None:
-    shared = services.collection_create(name="Second", team_id=TEAM, created_by=PERSON)
+    shared = collection_create(name="Second", team_id=TEAM, created_by=PERSON)
     document, copy = put("Words to keep."), put("Words to keep.", into=shared)
     lone = put("Other words.", into=shared)
 

@@ -6,7 +6,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
 
-from retrieval import commit, keyword, nearest, scope, services, spaces
+from retrieval import commit, keyword, nearest, scope, spaces
+from retrieval.collections import collection_create
 from retrieval.models import ChunkVector, Collection, EmbeddingSpace
 from retrieval.quotes import quote_sentences
 from retrieval.types import Passage, Viewer
@@ -29,7 +30,7 @@ def test_both_plans_find_the_same(
 ) -> None:
     for n in range(20):
         put(f"Note {n} is about subject{n} and nothing else.", f"{n}.txt")
-    foreign = services.collection_create(name="Foreign", team_id=uuid4(), created_by=f"user:{uuid4()}")
+    foreign = collection_create(name="Foreign", team_id=uuid4(), created_by=f"user:{uuid4()}")
     for n in range(20):
         put(f"Note {n} is about subject7 and subject{n}.", f"{n}.txt", foreign)
     found = find("about subject7", viewer, limit=10)
@@ -131,7 +132,7 @@ def test_nothing_is_embedded_when_nothing_can_be_found(
     asked = len(twin.payers)
     assert find("  ", viewer) == []
     assert find("one note", viewer, limit=0) == []
-    empty = services.collection_create(name="Empty", team_id=TEAM, created_by=PERSON)
+    empty = collection_create(name="Empty", team_id=TEAM, created_by=PERSON)
     assert find("one note", viewer, empty) == []
     assert len(twin.payers) == asked
 

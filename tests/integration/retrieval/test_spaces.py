@@ -7,6 +7,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from retrieval import rebuild, removal, services
+from retrieval.collections import collection_create
 from retrieval.errors import Conflict
 from retrieval.models import ChunkVector, Collection, Document, EmbeddingSpace
 from retrieval.types import Viewer
@@ -105,7 +106,7 @@ def test_a_document_that_was_under_way_at_the_switch_is_embedded_in_the_new_spac
 def test_the_same_text_of_a_team_is_embedded_once(
     put: Put, twin: TwinEmbedder, collection: Collection
 ) -> None:
-    other = services.collection_create(name="Other", team_id=collection.team_id, created_by=PERSON)
+    other = collection_create(name="Other", team_id=collection.team_id, created_by=PERSON)
     put(TEXTS[0])
     put(TEXTS[0], into=other)
     connection.check_constraints()

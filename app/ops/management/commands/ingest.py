@@ -11,10 +11,11 @@ from app.billing.uploads import upload_admit
 from app.common.errors import LimitReached
 from app.common.told import ToldCommand
 from app.ops.told import person_named
+from retrieval.collections import collection_create
 from retrieval.errors import RetrievalError
 from retrieval.models import Collection, Document
 from retrieval.selectors import collection_named
-from retrieval.services import collection_create, document_create, document_ingest
+from retrieval.services import document_create, document_ingest
 from retrieval.types import Viewer
 
 
