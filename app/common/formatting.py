@@ -1,6 +1,8 @@
-"""Money, counts and shares as a reader wants them. Pure; exact Decimals in, text out."""
+"""Money, counts and shares as a reader of the active language wants them. Exact Decimals in, text out."""
 
 from decimal import ROUND_HALF_EVEN, Decimal
+
+from django.utils.translation import get_language
 
 THIN = "\u202f"
 _SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
@@ -13,16 +15,26 @@ def decimals_for(amount: Decimal) -> int:
 
 
 def money(amount: Decimal | None, currency: str, decimals: int = 2) -> str:
-    """`€1 234.50` with thin separators; an amount too small for its decimals is never shown as nothing."""
+    """`€1 234.50` with thin separators, `1 234,50 €` in German; one too small for its decimals is never nothing."""
     if amount is None:
         return "unknown"
-    symbol = _SYMBOLS.get(currency, f"{currency} ")
     step = Decimal(1).scaleb(-decimals)
     rounded = abs(amount).quantize(step, rounding=ROUND_HALF_EVEN)
     sign = "−" if amount < 0 else ""
     if amount and not rounded:
-        return f"{sign}<{symbol}{step:f}"
-    return f"{sign}{symbol}{rounded:,f}".replace(",", THIN)
+        sign, rounded = f"{sign}<", step
+    return sign + _priced(f"{rounded:,f}".replace(",", THIN), _SYMBOLS.get(currency, f"{currency} "))
+
+
+def _priced(number: str, symbol: str) -> str:
+    """Symbol and number in the order of the language. Pages are built in their reader's, all else in English."""
+    if not _german():
+        return symbol + number
+    return f"{number.replace('.', ',')}\u00a0{symbol.strip()}"
+
+
+def _german() -> bool:
+    return (get_language() or "").startswith("de")
 
 
 def figure(amount: Decimal | None, currency: str) -> str:
@@ -56,4 +68,6 @@ def size(count_of_bytes: int) -> str:
         if abs(amount) < 1000:
             break
         amount, unit = amount / 1000, larger
-    return f"{count_of_bytes} bytes" if unit == "bytes" else f"{amount:.1f} {unit}"
+    if unit == "bytes":
+        return f"{count_of_bytes} bytes"
+    return f"{amount:.1f} {unit}".replace(".", "," if _german() else ".")

@@ -87,14 +87,33 @@ def shared_page(chromium: Browser, static_url: str) -> Page:
     return page
 
 
-@pytest.fixture
-def run(shared_page: Page) -> Run:
-    """run("common/js/sse", "(m, a, b) => …", a, b): call a function with a module and arguments."""
-    shared_page.evaluate("window.problems.length = 0")
-
+def _calls(page: Page) -> Run:
     def call(module: str, function: str, *arguments: Any) -> Any:
-        return shared_page.evaluate(
+        return page.evaluate(
             f"async (given) => ({function})(await import('/static/{module}.js'), ...given)", list(arguments)
         )
 
     return call
+
+
+@pytest.fixture
+def run(shared_page: Page) -> Run:
+    """run("common/js/sse", "(m, a, b) => …", a, b): call a function with a module and arguments."""
+    shared_page.evaluate("window.problems.length = 0")
+    return _calls(shared_page)
+
+
+@pytest.fixture(scope="module")
+def german(chromium: Browser, static_url: str) -> Run:
+    """As `run`, on a page in German."""
+    page = chromium.new_page()
+    page.goto(static_url)
+    page.evaluate(
+        """(words) => {
+          const { documentElement: page } = document;
+          page.lang = "de";
+          Object.assign(page.dataset, { words: `${words}de.json`, sentences: `${words}de.server.json` });
+        }""",
+        "/static/common/lang/",
+    )
+    return _calls(page)

@@ -295,6 +295,70 @@ def test_money(run: Run, amount: str, shown: str) -> None:
     assert run("common/js/format", "(m, amount) => m.money({ amount, currency: 'EUR' })", amount) == shown
 
 
+GERMAN_AMOUNTS = """
+async (m) => {
+  const euros = (amount) => ({ amount, currency: "EUR" });
+  const { seconds, bytes } = m;
+  return [
+    ...["0.0014", "-1234.5", "0.000000000001"].map((amount) => m.money(euros(amount))),
+    m.money({ amount: "2", currency: "CHF" }), m.moneyExact(euros("0.00140000")),
+    m.moneyRange(euros("0.0012"), euros("0.0034")), m.moneyRange(euros("2"), euros("2")),
+    seconds(1234), seconds(200), bytes(1_250_000),
+    ...["€1\u202f234.50", "−€2.00", "<€0.0001", "CHF 2.00"].map(m.amountTold),
+    ...["1 token", "1.2 MB", "Research 2.0", "€5.pdf"].map(m.amountTold),
+  ];
+}
+"""
+
+
+def test_amounts_on_german_pages(german: Run) -> None:
+    assert german("common/js/format", GERMAN_AMOUNTS) == [
+        "0,0014\u00a0€",
+        "−1\u202f234,50\u00a0€",
+        "<0,00000001\u00a0€",
+        "2,00\u00a0CHF",
+        "0,00140000 EUR",
+        "0,0012–0,0034\u00a0€",
+        "2,00\u00a0€",
+        "1,2\u202fs",
+        "0,2\u202fs",
+        "1,3 MB",
+        "1\u202f234,50\u00a0€",
+        "−2,00\u00a0€",
+        "<0,0001\u00a0€",
+        "2,00\u00a0CHF",
+        "1 Token",
+        "1,2 MB",
+        "Research 2.0",
+        "€5.pdf",
+    ]
+
+
+CHIPS = """
+(m, sources) => m.sourceChips(sources, () => {}).map((chip) => chip.textContent)
+"""
+
+
+def test_chips_of_one_file_are_told_apart(run: Run) -> None:
+    lease = {"title": "Lease", "page": 5, "text": "x"}
+    sources = [
+        {**lease, "n": 1, "page": 3, "heading": "Rent"},
+        {**lease, "n": 2, "heading": "Notice"},
+        {**lease, "n": 3, "heading": "Deposit"},
+        {"n": 4, "title": "notes.txt", "page": None, "heading": "", "text": "One  thing\nand  more"},
+        {"n": 5, "title": "notes.txt", "page": None, "heading": "", "text": "Another"},
+        {"n": 6, "title": "alone.txt", "page": None, "heading": "", "text": "Alone"},
+    ]
+    assert run("chat/js/citations", CHIPS, sources) == [
+        "1Leasep. 3",
+        "2Leasep. 5 · Notice",
+        "3Leasep. 5 · Deposit",
+        "4notes.txt“One thing and more…”",
+        "5notes.txt“Another…”",
+        "6alone.txt",
+    ]
+
+
 def test_what_is_unknown_is_not_zero(run: Run) -> None:
     assert run("common/js/format", "(m) => [m.money(null), m.count(null), m.seconds(null)]") == [
         "price unknown",
@@ -374,7 +438,7 @@ def test_a_formula_over_several_lines_is_never_torn_apart(run: Run) -> None:
                 "An owner of the team can raise it."
             ),
             (
-                "Von der Grenze (Monats-Tokengrenze des Teams “Speed limit of you”) sind noch 3 tokens von 5 tokens "
+                "Von der Grenze (Monats-Tokengrenze des Teams “Speed limit of you”) sind noch 3 Token von 5 Token "
                 "übrig. Die Nachricht wurde nicht gesendet, und nichts wurde berechnet. "
                 "Sie beginnt nicht von selbst neu. Erhöhen kann sie: wer das Team besitzt (owner)."
             ),
@@ -384,14 +448,5 @@ def test_a_formula_over_several_lines_is_never_torn_apart(run: Run) -> None:
     ],
     ids=["whole", "filled in", "sentences", "half known", "nothing"],
 )
-def test_what_the_server_says_is_told_in_german(shared_page: Page, said: str, told: str) -> None:
-    found = shared_page.evaluate(
-        """async (said) => {
-          document.documentElement.dataset.sentences = "/static/common/lang/de.server.json";
-          const { told } = await import("/static/common/js/sentences.js?german");
-          delete document.documentElement.dataset.sentences;
-          return told(said);
-        }""",
-        said,
-    )
-    assert found == told
+def test_what_the_server_says_is_told_in_german(german: Run, said: str, told: str) -> None:
+    assert german("common/js/sentences", "(m, said) => m.told(said)", said) == told

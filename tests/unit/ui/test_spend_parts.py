@@ -6,8 +6,9 @@ from urllib.parse import parse_qsl
 from uuid import UUID
 
 import pytest
+from django.utils.translation import override
 
-from app.common.formatting import count, decimals_for, figure, money, share
+from app.common.formatting import count, decimals_for, figure, money, share, size
 from app.dashboard.burn import burn
 from app.dashboard.chart import Amount, Series, chart, nice_top
 from app.dashboard.filters import SpendFilter, parse, presets
@@ -51,6 +52,18 @@ def test_money_in_a_column(amount: Decimal, decimals: int, shown: str) -> None:
 
 def test_money_in_a_currency_without_a_symbol() -> None:
     assert money(D(2), "CHF") == "CHF 2.00"
+
+
+def test_amounts_are_written_as_the_reader_of_a_page_writes_them() -> None:
+    with override("de"):
+        shown = [
+            figure(D("0.0014"), "EUR"),
+            money(D("-1234.5"), "EUR"),
+            money(D("0.00001"), "USD", 4),
+            money(D(2), "CHF"),
+        ]
+        assert shown == ["0,0014\u00a0€", "−1\u202f234,50\u00a0€", "<0,0001\u00a0$", "2,00\u00a0CHF"]
+        assert size(12_300_000) == "12,3 MB"
 
 
 @pytest.mark.parametrize(

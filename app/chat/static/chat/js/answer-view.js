@@ -4,7 +4,7 @@ import { GrowingText } from "../../common/js/streaming.js";
 import { t, tn } from "../../common/js/i18n.js";
 import { told } from "../../common/js/sentences.js";
 import { citedNumbers, splitSources } from "./answer.js";
-import { citeButton, decorate, sourceChip, tied } from "./citations.js";
+import { citeButton, decorate, sourceChips, tied } from "./citations.js";
 import { Feedback } from "./feedback.js";
 import { quietLine } from "./quiet.js";
 import { announce } from "./live.js";
@@ -166,11 +166,10 @@ export class AnswerView {
   drawSources() {
     const { cited, sent } = splitSources(this.answer);
     const parts = [];
-    const chip = (source) => sourceChip(source, this.open);
-    if (cited.length) parts.push(h("ul", { class: "chips", "aria-label": t("Sources of this answer") }, cited.map(chip)));
+    if (cited.length) parts.push(h("ul", { class: "chips", "aria-label": t("Sources of this answer") }, sourceChips(cited, this.open)));
     if (!cited.length && this.answer.sources.length && this.answer.text) {
       parts.push(h("p", { class: "muted small unmarked" }, t("The model marked no source in this answer. It was given the passages below; check them before you rely on it.")));
-      parts.push(h("ul", { class: "chips" }, sent.slice(0, 4).map(chip)));
+      parts.push(h("ul", { class: "chips" }, sourceChips(sent.slice(0, 4), this.open)));
     } else if (this.nothingFound()) {
       const where = this.asked.length ? this.asked.map(collectionName).join(", ") : t("the chosen documents");
       parts.push(h("p", { class: "nothing" }, t("Nothing on this was found in {where}. The answer rests on no document.", { where })));
@@ -197,7 +196,7 @@ export class AnswerView {
     const buttons = [answer.text ? copy : null, iconButton("again", t("Answer again"), () => this.actions.again(answer)), ...(feedback?.buttons ?? [])];
     if (answer.sources.length) {
       const cited = citedNumbers(answer.text).length;
-      const label = `${answer.sources.length} ${answer.sources.length === 1 ? "source" : "sources"}`;
+      const label = tn("{n} source", "{n} sources", answer.sources.length);
       buttons.push(h("button", { type: "button", class: "foot-link", onclick: () => this.open(null), title: t("{cited} cited, {sources} sent", { cited, sources: answer.sources.length }) }, icon("sources", true), label));
     }
     const held = this.foot.contains(document.activeElement) ? document.activeElement : null;

@@ -23,12 +23,30 @@ export function citeButton(source, open) {
   );
 }
 
-/** A source below an answer: its number, its name, and where in it the passage stands. */
-export function sourceChip(source, open) {
-  const spot = source.page ? t("p. {page}", { page: source.page }) : source.heading;
-  return h("li", {}, h("button", { type: "button", class: "source-chip", title: glimpse(source), onclick: () => open(source.n) },
-    h("span", { class: "cite plain" }, String(source.n)), h("span", { class: "name" }, source.title),
-    spot ? h("span", { class: "muted spot" }, spot) : null));
+const OPENING = 40;
+
+/** Where in its file a passage stands, ever more exactly: page or heading, both, and how it begins. */
+const SPOTS = [
+  ({ page, heading }) => [page ? t("p. {page}", { page }) : heading],
+  ({ page, heading }) => [page ? t("p. {page}", { page }) : null, heading],
+  ({ page, heading, text }) => [page ? t("p. {page}", { page }) : null, heading, text ? `“${text.trim().replace(/\s+/g, " ").slice(0, OPENING).trimEnd()}…”` : null],
+].map((parts) => (source) => parts(source).filter(Boolean).join(" · "));
+
+/** The shortest words that tell a source from the others of the same file. */
+function spotOf(source, sources) {
+  const others = sources.filter((other) => other !== source && other.title === source.title);
+  const telling = SPOTS.find((spot) => others.every((other) => spot(other) !== spot(source))) ?? SPOTS.at(-1);
+  return telling(source);
+}
+
+/** The sources below an answer: number, name, and where in it the passage stands. */
+export function sourceChips(sources, open) {
+  return sources.map((source) => {
+    const spot = spotOf(source, sources);
+    return h("li", {}, h("button", { type: "button", class: "source-chip", title: glimpse(source), onclick: () => open(source.n) },
+      h("span", { class: "cite plain" }, String(source.n)), h("span", { class: "name" }, source.title),
+      spot ? h("span", { class: "muted spot" }, spot) : null));
+  });
 }
 
 /** A quotation between its marks, the number of its source on the line of its last word. */

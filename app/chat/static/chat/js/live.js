@@ -1,5 +1,6 @@
 // What is said to people who listen: how an answer ended, once. The words themselves are read where they stand.
-import { t } from "../../common/js/i18n.js";
+import { t, tn } from "../../common/js/i18n.js";
+
 const line = document.getElementById("announcer");
 
 const ENDS = { stopped: t("Answer stopped."), interrupted: t("Answer interrupted."), length: t("Answer cut at its limit.") };
@@ -11,8 +12,8 @@ export function announce(answer) {
   const sources = answer.sources.length;
   const parts = [
     answer.error ? t("The answer failed.") : ENDS[answer.finish_reason] ?? t("Answer complete."),
-    words ? `${words} ${words === 1 ? "word" : "words"}.` : "",
-    sources ? `${sources} ${sources === 1 ? "source" : "sources"}.` : "",
+    words ? tn("{n} word.", "{n} words.", words) : "",
+    sources ? tn("{n} source.", "{n} sources.", sources) : "",
   ];
   line.textContent = parts.filter(Boolean).join(" ");
 }

@@ -1,7 +1,7 @@
 // What the draft will cost, before it is sent. One line of fixed height; its parts open above it.
 import { post } from "../../common/js/api.js";
 import { h } from "../../common/js/dom.js";
-import { count, day, exactTime, money, moneyExact, moneyRange, seconds } from "../../common/js/format.js";
+import { count, day, exactTime, money, moneyExact, moneyRange, quantity, seconds } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
 import * as attach from "./attach.js";
 import { editedQuestion } from "./composer.js";
@@ -19,7 +19,7 @@ function asMoney(value, currency) {
 }
 
 function amount(limit, name, currency) {
-  return limit.unit === "money" ? money(asMoney(limit[name], currency)) : `${count(limit[name])} ${limit.unit}`;
+  return limit.unit === "money" ? money(asMoney(limit[name], currency)) : quantity(count(limit[name]), limit.unit);
 }
 
 function currencyOf(estimate) {
@@ -36,6 +36,13 @@ function tightest(limits, currency) {
   return empty ?? inMoney[0] ?? known.sort((a, b) => share(a) - share(b))[0] ?? null;
 }
 
+/** Those limits that have no name of their own are called by what they cover. */
+const COVERS = { "this installation": t("this installation"), "your allowance": t("your allowance") };
+
+function nameOf(limit) {
+  return COVERS[limit.name] ?? limit.name;
+}
+
 function capital(words) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
@@ -43,14 +50,14 @@ function capital(words) {
 function remaining(limit, currency) {
   if (!limit) return null;
   const until = limit.resets_at ? t("; resets {resets_at}", { resets_at: exactTime(limit.resets_at) }) : "";
-  return h("span", { class: "wide", title: t("{limit}: {currency} of {currency2} left{until}", { limit: capital(limit.name), currency: amount(limit, "remaining", currency), currency2: amount(limit, "limit", currency), until }) },
+  return h("span", { class: "wide", title: t("{limit}: {currency} of {currency2} left{until}", { limit: capital(nameOf(limit)), currency: amount(limit, "remaining", currency), currency2: amount(limit, "limit", currency), until }) },
     t("{currency} left", { currency: amount(limit, "remaining", currency) }));
 }
 
 function refusal(limit, currency) {
   if (!limit) return t("This does not fit a limit. The server will say which one.");
   const reset = limit.resets_at ? t("; resets on {resets_at}", { resets_at: day(limit.resets_at) }) : "";
-  return t("Not enough left: {currency} of {currency2} ({limit}{reset})", { currency: amount(limit, "remaining", currency), currency2: amount(limit, "limit", currency), limit: limit.name, reset });
+  return t("Not enough left: {currency} of {currency2} ({limit}{reset})", { currency: amount(limit, "remaining", currency), currency2: amount(limit, "limit", currency), limit: nameOf(limit), reset });
 }
 
 function exactness(estimate) {
@@ -74,7 +81,7 @@ function drawLine(estimate) {
   }
   line.replaceChildren(...[
     h("span", { title: why }, t("{about}{expected} tokens in", { about, expected: count(tokens.expected) }), about ? h("span", { class: "wide muted" }, ` ±${estimate.accuracy.error_pct} %`) : null),
-    h("span", { class: "wide", title: t("Output tokens at most") }, `≤ ${count(estimate.max_output_tokens)} out`),
+    h("span", { class: "wide", title: t("Output tokens at most") }, t("≤ {n} out", { n: count(estimate.max_output_tokens) })),
     h("span", { class: "price", title: estimate.price ? t("At most {high}", { high: moneyExact(estimate.price.high) }) : moneyExact(null) },
       estimate.price ? moneyRange(estimate.price.low, estimate.price.high) : t("price unknown")),
     estimate.time?.ttft_ms ? h("span", { class: "wide", title: t("First token, by the last answers: half came sooner, half later") }, t("begins in ≈{p50}", { p50: seconds(estimate.time.ttft_ms.p50) })) : null,
@@ -104,7 +111,7 @@ function drawParts(estimate) {
     estimate.price ? row(t("Price expected"), money(estimate.price.expected), moneyExact(estimate.price.expected)) : row(t("Price"), t("unknown: no price is set for this model")),
     estimate.price ? row(t("Price at most"), money(estimate.price.high), moneyExact(estimate.price.high)) : null,
     estimate.time?.ttft_ms ? row(t("First token"), t("usually {p50}", { p50: seconds(estimate.time.ttft_ms.p50) })) : null,
-    (estimate.limits ?? []).map((limit) => row(capital(limit.name), t("{currency} of {currency2} left", { currency: amount(limit, "remaining", currency), currency2: amount(limit, "limit", currency) }), limit.resets_at ? t("Resets {resets_at}", { resets_at: exactTime(limit.resets_at) }) : null)),
+    (estimate.limits ?? []).map((limit) => row(capital(nameOf(limit)), t("{currency} of {currency2} left", { currency: amount(limit, "remaining", currency), currency2: amount(limit, "limit", currency) }), limit.resets_at ? t("Resets {resets_at}", { resets_at: exactTime(limit.resets_at) }) : null)),
   ));
 }
 

@@ -1,6 +1,6 @@
 // The one quiet line under an answer, and what it opens into.
 import { h } from "../../common/js/dom.js";
-import { count, exactTime, money, moneyExact, seconds } from "../../common/js/format.js";
+import { count, decimal, exactTime, money, moneyExact, seconds } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
 import { modelName } from "./state.js";
 
@@ -20,7 +20,7 @@ function figures(answer) {
     list.push(h("span", { title: usage.estimated ? WHY : t("Input and output tokens") }, t("{answer}{input} in, {output} out", { answer: about(answer), input, output })));
   }
   if (timing?.ttft_ms) list.push(h("span", { class: "wide" }, t("first token {ttft_ms}", { ttft_ms: seconds(timing.ttft_ms) })));
-  if (timing?.tokens_per_second) list.push(h("span", { class: "wide" }, t("{tokens_per_second} tokens/s", { tokens_per_second: timing.tokens_per_second.toFixed(timing.tokens_per_second < 10 ? 1 : 0) })));
+  if (timing?.tokens_per_second) list.push(h("span", { class: "wide" }, t("{tokens_per_second} tokens/s", { tokens_per_second: decimal(timing.tokens_per_second.toFixed(timing.tokens_per_second < 10 ? 1 : 0)) })));
   return list;
 }
 
@@ -28,7 +28,7 @@ const ENDS = {
   stop: t("finished by itself"),
   length: t("reached the output limit"),
   stopped: t("stopped by you"),
-  interrupted: "interrupted",
+  interrupted: t("interrupted"),
   content_filter: t("ended by the provider’s content filter"),
 };
 
@@ -43,7 +43,7 @@ function facts(answer) {
     usage?.reasoning_tokens ? [t("Reasoning tokens"), count(usage.reasoning_tokens)] : null,
     usage?.estimated ? [t("Counted"), WHY] : null,
     timing?.ttft_ms ? [t("First token"), seconds(timing.ttft_ms)] : null,
-    timing?.tokens_per_second ? [t("Speed"), t("{tokens_per_second} tokens/s", { tokens_per_second: timing.tokens_per_second.toFixed(1) })] : null,
+    timing?.tokens_per_second ? [t("Speed"), t("{tokens_per_second} tokens/s", { tokens_per_second: decimal(timing.tokens_per_second.toFixed(1)) })] : null,
     [t("End"), ENDS[answer.finish_reason] ?? answer.finish_reason ?? t("unknown")],
     [t("Time"), exactTime(answer.created_at)],
     answer.turn_id ? [t("Turn"), answer.turn_id] : null,

@@ -5,7 +5,7 @@ import { ago, day, exactTime } from "../../common/js/format.js";
 import { t, tn } from "../../common/js/i18n.js";
 import { render } from "../../common/js/markdown.js";
 import { splitSources } from "./answer.js";
-import { citeButton, decorate, sourceChip, tied } from "./citations.js";
+import { citeButton, decorate, sourceChips, tied } from "./citations.js";
 import * as sources from "./sources.js";
 
 const thread = document.getElementById("thread");
@@ -37,7 +37,7 @@ function answer(message) {
   body.append(render(message.text));
   decorate(body, message.sources, open(message));
   const { cited, sent } = splitSources(message);
-  const chips = (cited.length ? cited : sent.slice(0, 4)).map((source) => sourceChip(source, open(message)));
+  const chips = sourceChips(cited.length ? cited : sent.slice(0, 4), open(message));
   const hidden = message.hidden_passages;
   return h("article", { class: "answer", "aria-label": t("Answer") }, quotes(message), body,
     ENDINGS[message.state] ? h("p", { class: "muted small" }, ENDINGS[message.state]()) : null,

@@ -1,8 +1,19 @@
 // Money, tokens and time as people read them. Amounts arrive as exact decimal strings and are never added up here.
-import { locale, t } from "./i18n.js";
+import { language, locale, t } from "./i18n.js";
+
 const THIN = "\u202f";
 
 const symbols = new Map();
+
+/** A number that was written with a point, with the mark of the reader's language. */
+export function decimal(text) {
+  return language === "de" ? text.replace(".", ",") : text;
+}
+
+/** Symbol and number in the order of the reader's language; `number` may be a span of two. */
+function priced(mark, number) {
+  return language === "de" ? `${decimal(number)}\u00a0${mark.trim()}` : mark + number;
+}
 
 function symbol(currency) {
   if (!symbols.has(currency)) {
@@ -32,18 +43,37 @@ function group(text) {
 export function money(value) {
   if (!value || value.amount === null || value.amount === undefined) return t("price unknown");
   const sign = String(value.amount).startsWith("-") ? "−" : "";
-  return `${sign}${symbol(value.currency)}${digits(value.amount)}`;
+  const number = digits(value.amount);
+  const below = number.startsWith("<") ? "<" : "";
+  return sign + below + priced(symbol(value.currency), number.slice(below.length));
 }
 
 /** The whole amount for a hover: "0.00123400 EUR". */
 export function moneyExact(value) {
-  return value ? `${value.amount} ${value.currency}` : t("No price is set for this model.");
+  return value ? `${decimal(value.amount)} ${value.currency}` : t("No price is set for this model.");
 }
 
 export function moneyRange(low, high) {
   if (!low || !high) return money(high ?? low);
   const [a, b] = [money(low), money(high)];
-  return a === b ? a : `${a}–${b.replace(/^[^\d<]+/, "")}`;
+  if (a === b) return a;
+  return language === "de" ? `${a.replace(/\u00a0\D+$/, "")}–${b}` : `${a}–${b.replace(/^[^\d<]+/, "")}`;
+}
+
+const UNITS = { token: t("token"), tokens: t("tokens"), request: t("request"), requests: t("requests"), page: t("page"), pages: t("pages") };
+
+/** "1 200 tokens", the unit in the reader's language. */
+export function quantity(number, unit) {
+  return `${number} ${UNITS[unit] ?? unit}`;
+}
+
+/** An amount as the server writes it for programs ("€1 234.50", "3 tokens", "1.2 MB") as this reader writes it; any
+ * other text stays. */
+export function amountTold(text) {
+  const price = /^(−?<?)([€$£¥]|[A-Z]{3} )([\d\u202f]+(?:\.\d+)?)$/u.exec(text);
+  if (price) return price[1] + priced(price[2], price[3]);
+  const other = /^([\d\u202f]+(?:\.\d)?) (tokens?|requests?|pages?|bytes|[kMGTP]B)$/u.exec(text);
+  return other ? quantity(decimal(other[1]), other[2]) : text;
 }
 
 /** 12345 → "12 345" with a thin separator; null → "unknown". */
@@ -53,10 +83,10 @@ export function count(value) {
 
 export function seconds(ms) {
   if (ms === null || ms === undefined) return t("unknown");
-  if (ms < 9.5) return `${ms.toFixed(1)}${THIN}ms`;
+  if (ms < 9.5) return `${decimal(ms.toFixed(1))}${THIN}ms`;
   if (ms < 95) return `${Math.round(ms)}${THIN}ms`;
-  if (ms < 950) return `${Math.round(ms / 10) / 100}${THIN}s`;
-  if (ms < 59_500) return `${(ms / 1000).toFixed(1)}${THIN}s`;
+  if (ms < 950) return `${decimal(String(Math.round(ms / 10) / 100))}${THIN}s`;
+  if (ms < 59_500) return `${decimal((ms / 1000).toFixed(1))}${THIN}s`;
   return `${Math.floor(ms / 60_000)}${THIN}min ${Math.round((ms % 60_000) / 1000)}${THIN}s`;
 }
 
@@ -64,7 +94,7 @@ export function bytes(value) {
   if (value === null || value === undefined) return "";
   if (value < 1000) return `${value} B`;
   if (value < 999_500) return `${Math.round(value / 1000)} kB`;
-  return `${(value / 1e6).toFixed(1)} MB`;
+  return `${decimal((value / 1e6).toFixed(1))} MB`;
 }
 
 const relative = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });

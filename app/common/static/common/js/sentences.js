@@ -1,4 +1,5 @@
 // What the server says, in the reader's language. The API speaks English to every program; a page knows its sentences.
+import { amountTold } from "./format.js";
 import { load } from "./i18n.js";
 
 const source = document.documentElement.dataset.sentences;
@@ -39,7 +40,7 @@ function filled(name, text) {
   if (name === "warning") return told(text);
   // A sentence that ends with another may have lost its own full stop.
   if (name === "error") return /[.?!]$/.test(text) ? told(text) : told(`${text}.`).replace(/\.$/, "");
-  return WORDED.has(name) ? whole(text, false) ?? text : text;
+  return WORDED.has(name) ? whole(text, false) ?? text : amountTold(text);
 }
 
 /** A message of the server as this reader is told it; where a sentence of it is not known, all of it stays English. */
