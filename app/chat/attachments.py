@@ -16,7 +16,7 @@ from app.common.models import uuid7
 from inference_client.types import ImagePart, Message, TextPart
 from retrieval.parsing.blocks import PAGE_BREAK
 from retrieval.selectors import TextPage
-from retrieval.stitching import fenced, marked
+from retrieval.stitching import attribute, fenced, marked
 from retrieval.types import Passage
 
 Way = Literal["whole", "searched", "picture"]
@@ -144,7 +144,7 @@ def _messages(placed: Sequence[Placed], passages: Sequence[Passage]) -> tuple[Me
         return ()
     lines = [_BEFORE, _fenced(passages, 0)] if passages else []
     if pictures:
-        lines.append(_PICTURES.format(names=", ".join(a.name for a in pictures)))
+        lines.append(_PICTURES.format(names=", ".join(f'"{attribute(a.name)}"' for a in pictures)))
     text = "\n".join(lines)
     parts: list[TextPart | ImagePart] = [TextPart(text)]
     parts += [a.picture for a in pictures if a.picture is not None]

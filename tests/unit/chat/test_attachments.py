@@ -83,7 +83,7 @@ def test_what_is_not_read_takes_no_room_and_goes_nowhere(status: str) -> None:
 
 def test_a_picture_goes_as_a_picture() -> None:
     found = placed(Attachment(document_id=uuid7(), name="plan.png", picture=PICTURE))
-    assert found.messages[0].content == (TextPart("Pictures that the person attached: plan.png."), PICTURE)
+    assert found.messages[0].content == (TextPart('Pictures that the person attached: "plan.png".'), PICTURE)
     assert found.tokens > 85
 
 
