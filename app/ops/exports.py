@@ -14,7 +14,8 @@ from app.accounts.models import User
 from app.common.clock import now
 from app.common.errors import Conflict, NotFound
 from app.ops.models import Export
-from app.ops.person_export import person_export
+from app.ops.person_export import collections_told, person_export, readable_of
+from retrieval.models import Receipt
 from retrieval.stores import Gone, scratch, store
 
 log = logging.getLogger(__name__)
@@ -44,11 +45,12 @@ def export_make(*, export_id: UUID) -> None:
     row = Export.objects.select_related("user").get(pk=export_id)
     work = Path(tempfile.mkdtemp(dir=scratch()))
     try:
-        counts = person_export(user=row.user, folder=work / "export")
+        told = collections_told(row.user)
+        counts = person_export(user=row.user, folder=work / "export", told=told)
         _pack(work / "export", work / "export.zip")
         size = (work / "export.zip").stat().st_size
         store().keep(export_key(export_id), work / "export.zip")
-        ended = {"state": Export.State.READY, "size": size, "counts": counts}
+        ended = {"state": Export.State.READY, "size": size, "counts": counts, "collections": list(told)}
     except Exception:
         # Whatever it was, the person reads that it failed and may ask again; the log has the cause.
         log.exception("An export failed.", extra={"data": {"export": str(export_id)}})
@@ -75,10 +77,24 @@ def _pack(folder: Path, target: Path) -> None:
 
 def export_get(*, user_id: UUID, export_id: UUID) -> Export:
     """One of the person's own exports. Errors: NotFound, also when its time is over."""
-    row = Export.objects.filter(pk=export_id, user_id=user_id, expires_at__gt=now()).first()
-    if row is None:
-        raise NotFound("There is no such export; they are kept for a week.")
+    rows = Export.objects.select_related("user").filter(pk=export_id, user_id=user_id, expires_at__gt=now())
+    row = rows.first()
+    if row is None or _overtaken(row):
+        raise NotFound(
+            "There is no such export. They are kept for a week, or until something in them is erased or may not be "
+            "read any more; ask for a new one."
+        )
     return row
+
+
+def _overtaken(row: Export) -> bool:
+    """Whether it holds text that was erased since it was begun, or that its person may not read now."""
+    if not row.collections:
+        return False
+    erased = Receipt.objects.filter(
+        kind=Receipt.Kind.ERASED, collection_id__in=row.collections, created_at__gte=row.created_at
+    )
+    return erased.exists() or len(readable_of(row.user, row.collections)) < len(row.collections)
 
 
 def export_open(*, user_id: UUID, export_id: UUID) -> BinaryIO:
@@ -93,8 +109,9 @@ def export_open(*, user_id: UUID, export_id: UUID) -> BinaryIO:
 
 
 def exports_sweep() -> int:
-    """Remove exports whose time is over, and what a dead worker left. Returns how many."""
-    over = list(Export.objects.filter(expires_at__lte=now()).values_list("pk", flat=True))
+    """Remove exports whose time is over, that hold what was erased, and what a dead worker left. Returns how many."""
+    rows = Export.objects.select_related("user")
+    over = [row.pk for row in rows if row.expires_at <= now() or _overtaken(row)]
     for export_id in over:
         export_remove(export_id)
     Export.objects.filter(pk__in=over).delete()

@@ -1,6 +1,7 @@
 """Rows about leaving: an export on its way to the person it is about, and the receipt of an erasure."""
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from app.common.models import BaseModel
@@ -20,6 +21,8 @@ class Export(BaseModel):
     size = models.PositiveBigIntegerField(null=True)
     """Bytes, once it is ready."""
     counts = models.JSONField(default=dict)
+    collections = ArrayField(models.UUIDField(), default=list, db_default=[])
+    """Of which it holds text."""
     ended_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField()
 

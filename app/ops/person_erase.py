@@ -14,7 +14,6 @@ from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
-from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from app.accounts.inviting import invitations_forget
@@ -30,7 +29,7 @@ from app.common.models import uuid7
 from app.common.redis_door import Unavailable, sync_redis
 from app.ops.exports import export_remove
 from app.ops.models import Export, PersonReceipt
-from app.ops.private import personal_teams, principal, private_collections
+from app.ops.private import personal_teams, principal, private_collections, turns_of
 from retrieval.models import Grant
 
 log = logging.getLogger(__name__)
@@ -66,7 +65,7 @@ def person_erase(*, user: User, done_by: str, patience: float = PATIENCE_SECONDS
     private = list(private_collections(user))
     receipts = [collection_erase(collection=collection, done_by=done_by) for collection in private]
     exports = list(Export.objects.filter(user=user).values_list("pk", flat=True))
-    turns = list(_turns(user).values_list("pk", flat=True))
+    turns = list(turns_of(user).values_list("pk", flat=True))
     with transaction.atomic():
         receipt = _erased(user, done_by, receipts=[r.counts for r in receipts], streams=streams)
     # What is outside the database goes when its rows are gone for good.
@@ -107,10 +106,6 @@ def _erased(user: User, done_by: str, *, receipts: list[dict[str, int]], streams
     )
     audit(Verb.ERASE, object_kind="person", object_id=account, after=receipt.number)
     return receipt
-
-
-def _turns(user: User) -> QuerySet[Turn]:
-    return Turn.objects.filter(Q(conversation__owner=user) | Q(asked_by=user))
 
 
 def _streams_end(user: User, patience: float) -> int:

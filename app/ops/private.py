@@ -3,6 +3,7 @@
 from django.db.models import Q, QuerySet
 
 from app.accounts.models import Team, User
+from app.chat.models import Turn
 from retrieval.models import Collection, Document
 
 
@@ -22,6 +23,11 @@ def documents_of(user: User) -> QuerySet[Document]:
     """What the person put in, private or for a team."""
     private = private_collections(user).values_list("pk", flat=True)
     return Document.objects.filter(Q(created_by=principal(user)) | Q(collection__in=list(private)))
+
+
+def turns_of(user: User) -> QuerySet[Turn]:
+    """What the person asked, in a conversation or without one."""
+    return Turn.objects.filter(Q(conversation__owner=user) | Q(asked_by=user))
 
 
 def principal(user: User) -> str:

@@ -55,7 +55,7 @@ CELERY_BEAT_SCHEDULE = {
     "words-fold": {"task": "retrieval.tasks.words_fold", "schedule": 60.0, "options": {"expires": 60}},
     "retention-run": {"task": "app.chat.tasks.retention_run", "schedule": 900.0, "options": {"expires": 900}},
     "timings-prune": {"task": "app.chat.tasks.timings_prune", "schedule": 3600.0},
-    "exports-sweep": {"task": "app.ops.tasks.exports_sweep", "schedule": 3600.0},
+    "exports-sweep": {"task": "app.ops.tasks.exports_sweep", "schedule": 300.0},
     "jobs-prune": {"task": "app.api.tasks.jobs_prune", "schedule": 3600.0},
     "idempotency-prune": {"task": "app.api.tasks.idempotency_prune", "schedule": 3600.0},
 }

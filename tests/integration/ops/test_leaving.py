@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from datetime import timedelta
 
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -11,12 +12,13 @@ from django.core.management import CommandError, call_command
 from django.db.models import Sum
 from django.test import Client
 
-from app.accounts.models import ApiKey, Team, User
+from app.accounts.models import ApiKey, Membership, Team, User
 from app.accounts.selectors import caller_by_key
 from app.audit.models import AuditEntry
 from app.billing.models import LedgerEntry
 from app.billing.services import bootstrap_defaults, price_set, reservation_hold, reservation_settle
 from app.billing.types import Attempt, Buckets, Hold, Payer
+from app.chat.erasing import document_erase
 from app.chat.event_store import events_key
 from app.chat.models import Conversation, SentPassage, Turn, TurnState
 from app.common.clock import now
@@ -101,6 +103,22 @@ def test_an_export_has_everything_of_the_person_and_no_secret(leaver, tmp_path):
     assert leaver.key.row.digest not in everything
     assert leaver.colleague.email not in everything
     assert AuditEntry.objects.filter(verb="export", object_id=str(leaver.user.account_id)).exists()
+
+
+def test_an_export_holds_no_text_that_its_person_may_not_read_now(leaver, tmp_path):
+    """What they were shown and put in as a member is the team's; leaving takes it along as little as a reload does."""
+    turn = Turn.objects.get(pk=leaver.turn.pk)
+    passage_make(turn=turn, collection=leaver.shared, number=2, text="For the team.", title="Team plan")
+    Turn.objects.filter(pk=turn.pk).update(quotes=[{"n": 2, "text": "For the team."}])
+    Membership.objects.filter(user=leaver.user, team=leaver.team).delete()
+    counts = person_export(user=leaver.user, folder=tmp_path / "out")
+    assert counts["documents"] == 2
+    everything = "".join(p.read_text(encoding="utf-8") for p in (tmp_path / "out").rglob("*") if p.is_file())
+    assert WORD in everything and str(leaver.given.pk) in everything
+    for foreign in ("For the team", "Team plan", "für alle"):
+        assert foreign not in everything
+    (told,) = _read(tmp_path, "out", "conversations", f"{leaver.conversation.pk}.json")["turns"]
+    assert (len(told["sources"]), told["hidden_passages"], told["quotes"]) == (1, 1, [])
 
 
 def test_an_export_never_writes_into_a_folder_that_holds_something(leaver, tmp_path):
@@ -228,6 +246,26 @@ class TestMyExport:
         assert store().size(key)
         person_erase(user=leaver.user, done_by="tests")
         assert store().size(key) is None
+
+    @pytest.mark.parametrize("how", ["erased", "left", "neither"])
+    def test_it_ends_with_what_is_erased_and_what_may_not_be_read_any_more(self, leaver, client_for, how):
+        row = Export.objects.create(user=leaver.user, expires_at=now() + timedelta(days=7))
+        export_make(export_id=row.pk)
+        client = client_for(key_make(user=leaver.user, team=leaver.user.teams.get(is_personal=True)))
+
+        def fetched():
+            answer = client.get(f"{self.URL}{row.pk}/file/")
+            return answer.status_code, answer.streaming and len(b"".join(answer.streaming_content)) > 0
+
+        assert fetched() == (200, True)
+        if how == "erased":
+            document_erase(document=leaver.given, done_by="tests")
+        elif how == "left":
+            Membership.objects.filter(user=leaver.user, team=leaver.team).delete()
+        over = how != "neither"
+        assert fetched() == ((404, False) if over else (200, True))
+        assert exports_sweep() == int(over)
+        assert (store().size(export_key(row.pk)) is None) == over
 
     def test_a_key_of_a_team_has_nothing_of_its_own(self, leaver, client_for):
         assert client_for(key_make(user=None, team=leaver.team)).post(self.URL).status_code == 403
