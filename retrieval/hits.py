@@ -16,9 +16,14 @@ from retrieval.types import Passage
 # The rights are asked for once more: a grant may have gone since the legs looked.
 _ROWS = """
 SELECT c.id, c.document_id, c.version, c.collection_id, d.name, d.warnings,
-       c.index, c.page, c.start, c."end", c.text, c.heading, l.level
+       c.index, c.page, last.page, c.start, c."end", c.text, c.heading, l.level
 FROM retrieval_chunk c JOIN retrieval_document d ON d.id = c.document_id
 JOIN retrieval_collection l ON l.id = c.collection_id
+LEFT JOIN LATERAL (
+  SELECT t.page FROM retrieval_documenttext t
+  WHERE c.page IS NOT NULL AND t.document_id = c.document_id AND t.version = c.version AND t.start < c."end"
+  ORDER BY t.start DESC LIMIT 1
+) last ON true
 WHERE c.id = ANY(%(chunks)s::uuid[]) AND c.collection_id = ANY({readable})
 """
 
@@ -35,13 +40,14 @@ class Hit:
     warnings: tuple[str, ...]
     index: int
     page: int | None
+    """On which it begins; None where the format has no pages."""
+    page_end: int | None
+    """On which it ends, which may be the same."""
     start: int
     end: int
     text: str
     heading: str
     score: float
-    page_end: int | None = None
-    """Page of the last of several chunks in one passage; None: the same."""
     level: str = "private"
     """Privacy level of its collection."""
 
@@ -98,11 +104,8 @@ def merge_neighbours(found: Sequence[Hit]) -> list[Passage]:
 def _joined(best: Hit, first: Hit, second: Hit) -> Passage:
     text = first.text + second.text[first.end - second.start :]
     heading = first.heading if first.heading == second.heading else ""
-    last = second.page if second.page != first.page else None
-    whole = replace(
-        best, page=first.page, page_end=last, start=first.start, end=second.end, text=text, heading=heading
-    )
-    return _passage(whole)
+    whole = replace(best, page=first.page, page_end=second.page_end, start=first.start, end=second.end)
+    return _passage(replace(whole, text=text, heading=heading))
 
 
 def _passage(hit: Hit) -> Passage:
@@ -114,7 +117,7 @@ def _passage(hit: Hit) -> Passage:
         collection_id=hit.collection_id,
         title=hit.name,
         page=hit.page,
-        page_end=hit.page_end,
+        page_end=hit.page_end if hit.page_end != hit.page else None,
         start=hit.start,
         end=hit.end,
         text=hit.text,

@@ -32,7 +32,7 @@ class Expected:
     def met_by(self, hit: Hit) -> bool:
         """Whether this chunk is what the question should find."""
         named = self.document in {hit.name, str(hit.document_id)}
-        paged = self.page is None or hit.page in {None, self.page}
+        paged = self.page is None or hit.page is None or hit.page <= self.page <= (hit.page_end or hit.page)
         return named and paged and _plain(self.phrase) in _plain(hit.text)
 
 

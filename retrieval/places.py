@@ -12,8 +12,8 @@ from retrieval.errors import NotFound
 from retrieval.models import Document, DocumentText
 from retrieval.parsing.blocks import Box
 
-_MOST_PAGES = 3
-"""A passage reaches over two pages, seldom over three."""
+_MOST_PAGES = 8
+"""A passage reaches over two pages, over more where there is little on each, as on slides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Stretch:
     start: int
     end: int
     page: int
-    page_end: int
+    """On which it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ def places_of(stretches: Sequence[Stretch]) -> Mapping[Stretch, list[Place]]:
 
 
 def _pages(stretch: Stretch) -> Q:
-    last = min(stretch.page_end, stretch.page + _MOST_PAGES - 1)
-    pages = (stretch.page, last)
-    return Q(document_id=stretch.document_id, version=stretch.version, page__range=pages)
+    pages = (stretch.page, stretch.page + _MOST_PAGES - 1)
+    whole = Q(document_id=stretch.document_id, version=stretch.version)
+    return whole & Q(page__range=pages, start__lt=stretch.end)
 
 
 def _places(stretch: Stretch, rows: Sequence[DocumentText]) -> list[Place]:

@@ -173,10 +173,11 @@ def _right(shelf: Shelf, question: Question, source: dict[str, Any]) -> bool:
     return there and squeezed(question.fact) in squeezed(source["text"])
 
 
-def _page_fits(shelf: Shelf, question: Question, page: int) -> bool:
-    """A fact may stand on several pages, and a passage may begin on the page before it."""
-    pages, fact = shelf.pages[question.document], squeezed(question.fact)
-    return any(fact in squeezed(pages.get(number, "")) for number in (page, page + 1))
+def _pages_fit(shelf: Shelf, question: Question, source: dict[str, Any]) -> bool:
+    """The pages that a source names hold its fact, which may begin on one and end on the next."""
+    told = range(source["page"], (source["page_end"] or source["page"]) + 1)
+    pages = shelf.pages[question.document]
+    return squeezed(question.fact) in squeezed("".join(pages.get(number, "") for number in told))
 
 
 def _opened(person: Person, conversation: str, source: dict[str, Any]) -> None:
@@ -216,7 +217,7 @@ def test_fifty_questions_each_open_their_source_at_the_marked_passage(live: Live
             right += best is not None
             source = best or sources[0]
             if best and question.page and source["page"]:
-                assert _page_fits(shelf, question, source["page"]), (question, source["page"])
+                assert _pages_fit(shelf, question, source), (question, source["page"], source["page_end"])
             formats.add(Path(shelf.names[source["document_id"]]).suffix)
             _opened(person, conversation, source)
     opened = ", ".join(sorted(formats))

@@ -183,10 +183,8 @@ def _placed(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _stretch(source: Mapping[str, Any]) -> Stretch:
     # A single picture has one page without a number.
-    page = source["page"] or 1
-    last = source["page_end"] or page
     place = (source["document_id"], source["document_version"], source["start"], source["end"])
-    return Stretch(*place, page=page, page_end=last)
+    return Stretch(*place, page=source["page"] or 1)
 
 
 class FeedbackView(APIView):

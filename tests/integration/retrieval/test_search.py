@@ -8,9 +8,12 @@ from django.db import connection
 
 from retrieval import commit, keyword, nearest, scope, spaces
 from retrieval.collections import collection_create
-from retrieval.models import ChunkVector, Collection, EmbeddingSpace
+from retrieval.hits import hits
+from retrieval.models import Chunk, ChunkVector, Collection, EmbeddingSpace
+from retrieval.own_questions import Expected
 from retrieval.quotes import quote_sentences
 from retrieval.types import Passage, Viewer
+from tests.e2e.browser import pdf_of
 from tests.integration.retrieval.conftest import PERSON, TEAM, Put, find
 from tests.integration.retrieval.embedders import Refusal, TwinEmbedder
 
@@ -122,6 +125,27 @@ def test_below_the_threshold_nothing_is_found(
     put("One note about a subject.")
     EmbeddingSpace.objects.update(min_similarity=least)
     assert len(find("something else", viewer)) == found
+
+
+def test_a_passage_names_every_page_it_stands_on(put: Put, twin: TwinEmbedder, viewer: Viewer) -> None:
+    put(
+        pdf_of([["A survey of canals."], ["The lock of Vicksburg was dug by hand."], ["It was never used."]]),
+        "a.pdf",
+    )
+    put("The lock of Vicksburg has no pages here.", "a.txt")
+    told = {p.title: (p.page, p.page_end) for p in find("the lock of Vicksburg", viewer)}
+    assert told == {"a.pdf": (1, 3), "a.txt": (None, None)}
+
+
+def test_a_question_is_met_on_any_page_of_its_chunk(put: Put, twin: TwinEmbedder, viewer: Viewer) -> None:
+    put(
+        pdf_of([["A survey of canals."], ["The lock of Vicksburg was dug by hand."], ["It was never used."]]),
+        "a.pdf",
+    )
+    (chunk,) = Chunk.objects.values_list("pk", flat=True)
+    (hit,) = hits(scope.scope_of(viewer, None), {chunk: 1.0})
+    met = [Expected("Which?", "a.pdf", page).met_by(hit) for page in (1, 2, 3, 4)]
+    assert met == [True, True, True, False]
 
 
 def test_nothing_is_embedded_when_nothing_can_be_found(

@@ -25,6 +25,7 @@ def hit(index: int, start: int, end: int, score: float, *, document: str = "a", 
         warnings=(),
         index=index,
         page=None,
+        page_end=None,
         start=start,
         end=end,
         text=DOCUMENT[start:end],
@@ -62,10 +63,12 @@ def test_a_copy_of_a_text_is_not_shown_twice() -> None:
     assert [p.score for p in merge_neighbours(hits)] == [0.9, 0.7]
 
 
-def test_a_joined_passage_tells_its_pages() -> None:
-    one, two = replace(hit(0, 0, 16, 0.9), page=3), replace(hit(1, 11, 22, 0.8), page=4)
-    assert [(p.page, p.page_end) for p in merge_neighbours([one, two])] == [(3, 4)]
-    assert [(p.page, p.page_end) for p in merge_neighbours([one, replace(two, page=3)])] == [(3, None)]
+def test_a_passage_tells_the_page_it_begins_on_and_the_page_it_ends_on() -> None:
+    one = replace(hit(0, 0, 16, 0.9), page=3, page_end=3)
+    two = replace(hit(1, 11, 22, 0.8), page=3, page_end=5)
+    assert [(p.page, p.page_end) for p in merge_neighbours([one])] == [(3, None)]
+    assert [(p.page, p.page_end) for p in merge_neighbours([two])] == [(3, 5)]
+    assert [(p.page, p.page_end) for p in merge_neighbours([two, one])] == [(3, 5)]
 
 
 def test_neighbours_without_overlap_stay_apart() -> None:

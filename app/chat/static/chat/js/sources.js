@@ -53,8 +53,13 @@ function centre() {
   }
 }
 
+function pages(source) {
+  if (!source.page) return null;
+  return source.page_end ? t("Pages {first}–{last}", { first: source.page, last: source.page_end }) : t("Page {page}", { page: source.page });
+}
+
 function passage(source, quotes) {
-  const where = [source.page ? t("Page {page}", { page: source.page }) : null, source.heading].filter(Boolean).join(" · ");
+  const where = [pages(source), source.heading].filter(Boolean).join(" · ");
   const warnings = source.warnings ?? [];
   return h("li", { class: "source", id: `source-${source.n}`, tabindex: "-1" },
     h("div", { class: "source-head" }, h("span", { class: "cite plain" }, String(source.n)),
