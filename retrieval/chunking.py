@@ -7,11 +7,9 @@ table) stands beside it as context and is embedded with it.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from retrieval.errors import Invalid
 from retrieval.parsing.blocks import PAGE_BREAK, Block, Kind, Page
 
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
@@ -23,9 +21,6 @@ _CHARACTERS = 40
 """Length of the pieces a text without any blank is cut into."""
 
 
-_BOUNDS = {"size": (50, 2000), "overlap": (0, 1000), "small": (0, 2000)}
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Sizes in tokens of the embedder."""
@@ -35,23 +30,6 @@ class Settings:
     """Of running text, between neighbours; tables and code are continued without."""
     small: int = 100
     """A chunk below this goes on over the next heading instead of ending before it."""
-
-    @classmethod
-    def checked(cls, values: Mapping[str, object]) -> "Settings":
-        """A collection's own sizes over the defaults. Errors: Invalid naming the value and its bounds."""
-        own = cls()
-        for name, value in values.items():
-            if name not in _BOUNDS:
-                raise Invalid(name, f"There is no setting “{name}”; there are {', '.join(_BOUNDS)}.")
-            low, high = _BOUNDS[name]
-            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-                raise Invalid(name, f"“{name}” is a whole number of tokens between {low} and {high:,}.")
-            own = replace(own, **{name: value})
-        if own.overlap * 2 > own.size or own.small > own.size:
-            raise Invalid(
-                "overlap", "The overlap can be half of the size at most, and “small” no more than the size."
-            )
-        return own
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +111,6 @@ def chunk(
 ) -> list[ChunkCut]:
     """Chunks of a document in order; `start` and `end` refer to the pages joined by PAGE_BREAK."""
     return list(_cuts(pages, count, settings or Settings()))
-
-
-def preview(
-    pages: Sequence[Page],
-    *,
-    count: Callable[[str], int] = estimate_tokens,
-    settings: Settings | None = None,
-    most: int = 20,
-) -> list[ChunkCut]:
-    """The first chunks that these settings would cut; the rest of the document is not worked on."""
-    return list(islice(_cuts(pages, count, settings or Settings()), most))
 
 
 def _cuts(pages: Sequence[Page], count: Callable[[str], int], settings: Settings) -> Iterator[ChunkCut]:

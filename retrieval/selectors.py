@@ -62,11 +62,6 @@ def searched_level(viewer: Viewer, ids: Sequence[UUID] | None) -> str:
     return max(searched.values_list("level", flat=True).distinct(), key=LEVELS.index, default=LEVELS[0])
 
 
-def collections_writable(viewer: Viewer) -> QuerySet[Collection]:
-    """Every collection the viewer may add documents to, newest first."""
-    return _collections(viewer, "write").order_by("-created_at")
-
-
 def collections_resolve(viewer: Viewer, ids: Sequence[UUID]) -> list[Collection]:
     """The collections of these ids in their order. Errors: NotFound naming the first unknown or unreadable one."""
     found = {c.pk: c for c in _collections(viewer, "read").filter(pk__in=ids)}

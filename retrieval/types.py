@@ -92,21 +92,6 @@ class Reranker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Condensed:
-    """A follow-up question rewritten to stand alone."""
-
-    question: str
-    input_tokens: int | None
-    output_tokens: int | None
-
-
-class Condenser(Protocol):
-    async def __call__(
-        self, history: Sequence["PromptMessage"], question: str, *, payer: object
-    ) -> Condensed: ...
-
-
-@dataclass(frozen=True, slots=True)
 class Passage:
     """A stretch of one document as search found it, with everything needed to open it again."""
 

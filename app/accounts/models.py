@@ -179,10 +179,6 @@ class ApiKey(BaseModel):
     budget = models.JSONField(null=True, blank=True)
     """As asked for: {unit, limit, period}; the limit in force is a billing budget."""
 
-    def viewer_principals(self) -> frozenset[str]:
-        """Who a caller with this key is, for permission: the person and their teams, or the team alone."""
-        return principals_of(self.user_id, [self.team_id])
-
 
 def principals_of(user_id: UUID | None, team_ids: list[UUID]) -> frozenset[str]:
     """Principals as retrieval knows them: `user:<id>` and `team:<id>`."""

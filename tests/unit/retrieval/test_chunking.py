@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.chunking import ChunkCut, Settings, chunk, estimate_tokens, preview
+from retrieval.chunking import ChunkCut, Settings, chunk, estimate_tokens
 from retrieval.errors import Invalid
 from retrieval.parsing.blocks import PAGE_BREAK, Page, PageBuilder
+from retrieval.previews import chunking_settings
 
 KINDS = st.sampled_from(["heading", "paragraph", "table", "list", "code"])
 WORDS = st.text(st.sampled_from("ab c.?!\n|é漢語。 \t"), max_size=200)
@@ -141,26 +142,19 @@ def test_each_piece_of_a_table_has_its_caption_and_header() -> None:
     assert "00039" in tables[0].text
 
 
-def test_a_preview_is_the_beginning_of_the_same_cut() -> None:
-    pages = pages_of([[("paragraph", f"Sentence number {i}.", 1) for i in range(50)]])
-    assert preview(pages, settings=SMALL, most=3) == chunk(pages, settings=SMALL)[:3]
-
-
 @pytest.mark.parametrize(
     "values",
     [
         {"size": 10},
-        {"size": "300"},
-        {"size": True},
         {"sizes": 300},
         {"overlap": 200},
         {"size": 60, "small": 100},
     ],
 )
-def test_settings_out_of_bounds_are_refused_with_their_name(values: dict[str, object]) -> None:
+def test_settings_out_of_bounds_are_refused_with_their_name(values: dict[str, int]) -> None:
     with pytest.raises(Invalid):
-        Settings.checked(values)
+        chunking_settings(values)
 
 
 def test_own_settings_stand_over_the_defaults() -> None:
-    assert Settings.checked({"size": 500}) == Settings(size=500)
+    assert chunking_settings({"size": 400}) == Settings(size=400)
