@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from retrieval.batches import batches
 from retrieval.chunking import ChunkCut
 from retrieval.copying import halves, rows_copy
 from retrieval.lease import Lease
@@ -18,8 +19,6 @@ from retrieval.models import EmbeddingDraft, EmbeddingSpace
 from retrieval.ports import embed, run_db
 from retrieval.vectors import Matrix, unit_vectors
 
-BATCH_TEXTS = 32
-BATCH_TOKENS = 8192
 IN_FLIGHT = 3
 """One is computed, one waits at the server so that it is never idle, one is paid for and written down."""
 _PAUSES = (1.0, 4.0, 10.0, 20.0)
@@ -84,17 +83,18 @@ class _Buying:
         self._stopped = False
 
     async def run(self, texts: Sequence[_Text]) -> None:
-        batches = _batches(texts)
-        ends = await asyncio.gather(*(self._work(batches) for _ in range(IN_FLIGHT)), return_exceptions=True)
+        # One iterator for all: each takes the next batch when it is done with its own.
+        rest = batches(texts)
+        ends = await asyncio.gather(*(self._work(rest) for _ in range(IN_FLIGHT)), return_exceptions=True)
         for end in ends:
             if end is not None:
                 raise end
 
-    async def _work(self, batches: Iterator[list[_Text]]) -> None:
+    async def _work(self, rest: Iterator[list[_Text]]) -> None:
         """Batch after batch until one fails anywhere; one that is at the server then is still kept: it is paid for."""
         whole = False
         try:
-            for batch in batches:
+            for batch in rest:
                 matrix = await self._vectors(batch)
                 await run_db()(self._keep, batch, matrix)
                 if self._stopped:
@@ -164,17 +164,3 @@ class _Patience:
             return False
         self.asked_for = float(getattr(error, "retry_after", None) or 0.0)
         return True
-
-
-def _batches(texts: Sequence[_Text]) -> Iterator[list[_Text]]:
-    """Bounded by texts and by tokens; one generator is shared by all workers."""
-    batch: list[_Text] = []
-    tokens = 0
-    for text in texts:
-        if batch and (len(batch) == BATCH_TEXTS or tokens + text.tokens > BATCH_TOKENS):
-            yield batch
-            batch, tokens = [], 0
-        batch.append(text)
-        tokens += text.tokens
-    if batch:
-        yield batch

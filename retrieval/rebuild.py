@@ -13,7 +13,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 
-from retrieval.drafts import BATCH_TEXTS, BATCH_TOKENS
+from retrieval.batches import batches
 from retrieval.errors import Conflict, EmbeddingMismatch
 from retrieval.models import EmbeddingSpace
 from retrieval.ports import embed
@@ -185,20 +185,12 @@ def _one(row: Sequence[Any]) -> _Missing:
 
 
 def _batches(window: Sequence[_Missing]) -> Iterator[list[_Missing]]:
-    """Of one payer and one privacy level, each text once, bounded by texts and tokens."""
+    """Of one payer and one privacy level, each text once."""
     by_payer: dict[tuple[UUID, str], dict[bytes, _Missing]] = {}
     for item in window:
         by_payer.setdefault((item.team_id, item.level), {}).setdefault(item.content_hash, item)
     for texts in by_payer.values():
-        batch: list[_Missing] = []
-        for item in texts.values():
-            if batch and (
-                len(batch) == BATCH_TEXTS or sum(i.tokens for i in batch) + item.tokens > BATCH_TOKENS
-            ):
-                yield batch
-                batch = []
-            batch.append(item)
-        yield batch
+        yield from batches(texts.values())
 
 
 async def _vectors(space: EmbeddingSpace, batch: Sequence[_Missing]) -> Matrix:

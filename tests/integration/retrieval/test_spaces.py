@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from retrieval import rebuild, removal, services
+from retrieval import batches, rebuild, removal, services
 from retrieval.collections import collection_create
 from retrieval.errors import Conflict
 from retrieval.models import ChunkVector, Collection, Document, EmbeddingSpace
@@ -42,7 +42,7 @@ def test_the_old_model_serves_until_the_new_one_is_whole(
     stored: list[Document], twin: TwinEmbedder, viewer: Viewer, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Field fault A16: a model with another size breaks the index."""
-    monkeypatch.setattr(rebuild, "BATCH_TEXTS", 2)
+    monkeypatch.setattr(batches, "BATCH_TEXTS", 2)
     space = begin()
     left = iter([True, False])
     twin.asked.clear()
