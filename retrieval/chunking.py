@@ -48,8 +48,13 @@ class ChunkCut:
 
     @property
     def embedded_text(self) -> str:
-        """What is sent to the embedder: the context and the text."""
-        return f"{self.heading}\n{self.text}" if self.heading else self.text
+        """Its context and its text, as they are sent to the embedder."""
+        return embedded_text(self.heading, self.text)
+
+
+def embedded_text(heading: str, text: str) -> str:
+    """What is sent to the embedder for a chunk: the context and the text."""
+    return f"{heading}\n{text}" if heading else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ Search reads the active space throughout. The one before stays on standby, so th
 since. A build that is interrupted goes on where it stood: a chunk is missing in the space or it is not.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,8 @@ from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 
 from retrieval.batches import batches
+from retrieval.chunking import embedded_text
+from retrieval.drafts import content_hash
 from retrieval.errors import Conflict, EmbeddingMismatch
 from retrieval.models import EmbeddingSpace
 from retrieval.ports import embed
@@ -176,8 +177,8 @@ def _missing(space: EmbeddingSpace, after: UUID, *, limit: int = _WINDOW) -> lis
 def _one(row: Sequence[Any]) -> _Missing:
     """Errors: EmbeddingMismatch when the stored text is not the one that was embedded."""
     chunk_id, team_id, level, heading, text, tokens, key = row
-    whole = f"{heading}\n{text}" if heading else text
-    if hashlib.sha256(whole.encode()).digest() != bytes(key):
+    whole = embedded_text(heading, text)
+    if content_hash(whole) != bytes(key):
         raise EmbeddingMismatch(
             f"The text of chunk {chunk_id} is not the one that was embedded. Read its document again."
         )
