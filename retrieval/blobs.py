@@ -17,6 +17,11 @@ def blob_lock(sha256: str) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"blob:{sha256}"])
 
 
+def blob_needed(sha256: str) -> bool:
+    """Whether a document has this original, in the version that serves or the one that is read; under `blob_lock`."""
+    return Document.objects.filter(Q(sha256=sha256) | Q(serving_sha256=sha256)).exists()
+
+
 def blobs_sweep() -> int:
     """Remove originals without a row: what a process left that died between its commit and the file.
 
@@ -34,7 +39,7 @@ def blobs_release(hashes: set[str]) -> int:
     for sha256 in sorted(hashes - {""}):
         with transaction.atomic():
             blob_lock(sha256)
-            if not Document.objects.filter(Q(sha256=sha256) | Q(serving_sha256=sha256)).exists():
+            if not blob_needed(sha256):
                 derived_remove(sha256)
                 removed += storage.blob_remove(sha256)
     return removed

@@ -3,10 +3,9 @@
 import threading
 
 from django.db import transaction
-from django.db.models import Q
 
 from retrieval import storage
-from retrieval.blobs import blob_lock
+from retrieval.blobs import blob_lock, blob_needed
 from retrieval.derived import derived_keep, derived_read
 from retrieval.errors import Busy, NotFound, ReadError
 from retrieval.models import Document, DocumentText
@@ -70,7 +69,7 @@ def _keep(sha256: str, name: str, content: bytes) -> None:
     """Keep it unless the document went meanwhile: an erasure must leave nothing that is made after it."""
     with transaction.atomic():
         blob_lock(sha256)
-        if Document.objects.filter(Q(sha256=sha256) | Q(serving_sha256=sha256)).exists():
+        if blob_needed(sha256):
             derived_keep(sha256, name, content)
 
 
