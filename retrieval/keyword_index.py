@@ -12,6 +12,8 @@ from retrieval.models import TERMS, Document
 from retrieval.words import Words, words_of
 
 UNSTEMMED = "simple"
+_K1, _B = 1.2, 0.75
+"""BM25's own: how soon a word said again says nothing new, and how much a long text is discounted."""
 _ROWS = 500
 _SAMPLED = 12
 """Chunks from which a document's language is told."""
@@ -93,10 +95,10 @@ def _counted(said: Words, stems: Mapping[str, list[tuple[int, int]]]) -> Counter
 
 
 def _weighed(terms: Counter[int], mean: float) -> tuple[bytes, bytes, bytes]:
-    """(length, terms, weights): BM25's side of the text as in `retrieval_weights`, k1 = 1.2 and b = 0.75."""
+    """(length, terms, weights): BM25's side of the text, as `retrieval_weights` in `sql/words.sql` has it."""
     length = terms.total()
-    bend = 1.2 * (0.25 + 0.75 * length / mean)
-    weights = {term: times * 2.2 / (times + bend) for term, times in terms.items()}
+    bend = _K1 * (1 - _B + _B * length / mean)
+    weights = {term: times * (_K1 + 1) / (times + bend) for term, times in terms.items()}
     return integer(length), integers(list(terms)), sparse(weights, TERMS)
 
 
