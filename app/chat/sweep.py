@@ -1,6 +1,7 @@
 """Ending what a dead process left: its turns, with the text that was shown, and their reservations."""
 
 import logging
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, cast
 from uuid import UUID
@@ -52,8 +53,8 @@ def turn_interrupt(turn_id: UUID) -> bool:
         return False
     shown = _shown(turn_id)
     # The fuller of what readers were sent and what the last pulse stored: text a screen had shown is never lost.
-    turn.answer = max(turn.answer, shown.get("text", ""), key=len)
-    turn.reasoning = max(turn.reasoning, shown.get("reasoning", ""), key=len)
+    turn.answer = max(turn.answer, shown.text, key=len)
+    turn.reasoning = max(turn.reasoning, shown.reasoning, key=len)
     turn.state, turn.finish_reason, turn.ended_at = TurnState.INTERRUPTED, "interrupted", now()
     turn.usage = _settle(turn, _progress(turn, shown))
     turn.save(update_fields=["answer", "reasoning", "state", "finish_reason", "ended_at", "usage"])
@@ -64,34 +65,41 @@ def turn_interrupt(turn_id: UUID) -> bool:
 Progress = Literal["not sent", "perhaps sent", "sent", "begun"]
 
 
-def _progress(turn: Turn, shown: dict[str, str]) -> Progress:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the stored events had told readers; nothing where the broker has none."""
+
+    text: str = ""
+    reasoning: str = ""
+    phases: frozenset[str] = frozenset()
+    """Of the `status` events: `waiting` once the call was sent, `generating` once the model had begun."""
+    last_phase: str = ""
+    """The phase of the very last event; empty when that is another event."""
+
+
+def _progress(turn: Turn, shown: _Shown) -> Progress:
     """How far the call to the model had come. Without stored events only the reservation may know."""
-    if "generating" in shown or turn.answer or turn.reasoning:
+    if "generating" in shown.phases or turn.answer or turn.reasoning:
         return "begun"
-    if "waiting" in shown:
+    if "waiting" in shown.phases:
         return "sent"
     # That a call goes out is stored a moment after it did: only a step that comes before it excludes one.
-    return "not sent" if "ahead" in shown else "perhaps sent"
+    return "not sent" if shown.last_phase in {"retrieving", "queued"} else "perhaps sent"
 
 
-def _shown(turn_id: UUID) -> dict[str, str]:
-    """What the stored events had told readers: text, reasoning, the phases `waiting` (the call was sent) and
-    `generating` (the model had begun), and `ahead` when the last word was of a step before any call."""
+def _shown(turn_id: UUID) -> _Shown:
     try:
         entries = cast("Stored", sync_redis().xrange(events_key(turn_id)))
     except Unavailable:
-        return {}
+        return _Shown()
     events = [event for _, fields in entries for event in parsed(fields[b"f"])]
-    told: dict[str, str] = {}
-    for name, data in events:
-        if name == "delta":
-            for kind in ("text", "reasoning"):
-                told[kind] = told.get(kind, "") + data.get(kind, "")
-        elif name == "status" and data.get("phase") in {"waiting", "generating"}:
-            told[data["phase"]] = "yes"
-    if events and events[-1][1].get("phase") in {"retrieving", "queued"}:
-        told["ahead"] = "yes"
-    return told
+    deltas = [data for name, data in events if name == "delta"]
+    return _Shown(
+        text="".join(data.get("text", "") for data in deltas),
+        reasoning="".join(data.get("reasoning", "") for data in deltas),
+        phases=frozenset(data.get("phase", "") for name, data in events if name == "status"),
+        last_phase=events[-1][1].get("phase", "") if events else "",
+    )
 
 
 def _settle(turn: Turn, progress: Progress) -> dict[str, object] | None:
