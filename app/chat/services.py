@@ -90,10 +90,9 @@ def conversation_delete(*, conversation: Conversation, done_by: str) -> None:
     with transaction.atomic():
         _require_quiet(conversation)
     # The files first: what is left after a crash between the two is a conversation that can be deleted again.
-    for own in Collection.objects.filter(
-        pk__in=[conversation.attachments_id] if conversation.attachments_id else []
-    ):
-        collection_remove(collection=own, done_by=done_by)
+    own = conversation.attachments_id
+    if own is not None and (files := Collection.objects.filter(pk=own).first()):
+        collection_remove(collection=files, done_by=done_by)
     with transaction.atomic():
         _require_quiet(conversation)
         conversation.delete()
