@@ -28,7 +28,7 @@ from retrieval.types import Viewer
 
 NO_OPTIONS = Options()
 CHARACTERS_PER_TOKEN = 5
-"""Rather too many, so that routing leaves nobody out whose window the count would find large enough."""
+"""A high guess, so that routing leaves no model out whose window the count would find large enough."""
 
 _cached_targets = remembered(1.0)(targets)
 _cached_named = remembered(1.0)(targets_named)

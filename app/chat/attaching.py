@@ -11,7 +11,7 @@ from django.db.models.functions import Length
 from app.accounts.selectors import Caller, principal_of
 from app.catalog.models import IMAGES
 from app.catalog.selectors import Target, highest_level
-from app.chat.attachments import CHARACTERS_A_TOKEN, Attachment, Origin, pieces_of, room_of
+from app.chat.attachments import MOST_CHARACTERS_PER_TOKEN, Attachment, Origin, pieces_of, room_of
 from app.chat.models import Conversation
 from app.common.errors import Conflict, NotFound
 from inference_client.types import ImagePart
@@ -134,7 +134,7 @@ def _pieces(row: Document, target: Target) -> tuple[Passage, ...]:
     """Nothing of a file that is too long in any case: its text is then not even loaded."""
     texts = DocumentText.objects.filter(document=row, version=row.serving_version)
     size = texts.aggregate(size=Sum(Length("text")))["size"] or 0
-    if size > room_of(target.context_window) * CHARACTERS_A_TOKEN:
+    if size > room_of(target.context_window) * MOST_CHARACTERS_PER_TOKEN:
         return ()
     return _text(row.pk, row.serving_version)
 
