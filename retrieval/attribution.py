@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from retrieval.sentences import sentences_of
 from retrieval.words import words_of
 
 SHARE = 0.62
@@ -98,9 +99,7 @@ def _unmarked(answer: str) -> Iterator[str]:
 
 
 def _terms_by_sentence(text: str) -> list[frozenset[str]]:
-    # Lines of a page end anywhere: only an empty one ends a sentence.
-    pieces = re.split(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])|\n\s*\n", text)
-    return [terms for piece in pieces if (terms := _terms(piece))]
+    return [terms for piece in sentences_of(text) if (terms := _terms(piece))]
 
 
 def _terms(text: str) -> frozenset[str]:

@@ -1,6 +1,5 @@
 """The best sentences of passages, word for word: an answer of its own when no model may or can give one."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -8,12 +7,12 @@ import numpy as np
 from retrieval.errors import EmbeddingUnavailable
 from retrieval.ports import embed, run_db
 from retrieval.selectors import space_active
+from retrieval.sentences import sentences_of
 from retrieval.types import Passage, Quote
 from retrieval.vectors import unit_vectors
 
 MAX_SENTENCES = 64
 """Embedded for one question; taken from the best passages first."""
-_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n\s*\n")
 _LEAST, _MOST = 20, 500
 """Characters: shorter pieces are headings and page numbers, longer ones no sentence."""
 
@@ -44,7 +43,7 @@ def _sentences(passages: Sequence[Passage]) -> Iterator[tuple[int, str]]:
     """(passage number, sentence), each sentence once; line breaks of a page are joined."""
     seen: set[str] = set()
     for number, passage in enumerate(passages, start=1):
-        for piece in _END.split(passage.text):
+        for piece in sentences_of(passage.text):
             text = " ".join(piece.split())
             # A question in a document is close to the one asked and answers nothing.
             if _LEAST <= len(text) <= _MOST and text not in seen and not text.endswith(("?", "？", "؟")):
