@@ -219,15 +219,10 @@ def _manages(viewer: Viewer, receipt: Receipt) -> bool:
     return _granted(viewer, "manage").filter(collection=receipt.collection_id).exists()
 
 
-def document_text(
-    viewer: Viewer, document_id: UUID, *, after: int = 0, limit: int | None = None
-) -> list[TextPage]:
-    """What the machine read of the version that serves, by page; empty before it is ready. Errors: NotFound."""
-    return document_pages(document_get(viewer, document_id), after=after, limit=limit)
-
-
 def document_pages(document: Document, *, after: int = 0, limit: int | None = None) -> list[TextPage]:
-    """`document_text` of a document that the caller was given by a selector."""
+    """What the machine read of the version that serves, page by page from the one behind `after`; none before it is
+    ready. For a document that the caller was given by a selector.
+    """
     rows = (
         DocumentText.objects.filter(document=document, version=document.serving_version, page__gt=after)
         .order_by("page")

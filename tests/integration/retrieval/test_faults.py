@@ -61,7 +61,7 @@ def test_an_empty_file_lends_no_other_text(put: Put, twin: TwinEmbedder, viewer:
     empty = put(b" \n ", "empty.txt")
     assert (empty.status, empty.error_code) == ("failed", "empty")
     assert not Chunk.objects.filter(document=empty).exists()
-    assert selectors.document_text(viewer, empty.pk) == []
+    assert selectors.document_pages(empty) == []
 
 
 def test_no_chunk_is_longer_than_the_embedder_takes(put: Put, twin: TwinEmbedder) -> None:
@@ -84,7 +84,7 @@ def test_what_is_shown_is_what_is_searched(put: Put, twin: TwinEmbedder, viewer:
     """E13: one decoder for both."""
     for content in ("名称,数量\n电子书,20\n".encode("gb18030"), "Preis: 5 €".encode("utf-16-le")):
         document = put(content, "table.csv")
-        shown = "".join(page.text for page in selectors.document_text(viewer, document.pk))
+        shown = "".join(page.text for page in selectors.document_pages(document))
         chunks = Chunk.objects.filter(document=document)
         assert all(shown[c.start : c.end] == c.text for c in chunks)
         assert "电子书" in shown or "€" in shown

@@ -36,7 +36,7 @@ def test_a_document_becomes_searchable(
     assert document.chunk_count == Chunk.objects.filter(document=document).count() > 5
     collection.refresh_from_db()
     assert collection.chunk_count == document.chunk_count
-    text = "".join(page.text for page in selectors.document_text(viewer, document.pk))
+    text = "".join(page.text for page in selectors.document_pages(document))
     for chunk in Chunk.objects.filter(document=document):
         assert text[chunk.start : chunk.end] == chunk.text
         assert chunk.vectors.count() == 1
@@ -56,7 +56,7 @@ def test_offsets_hold_over_nul_bytes_and_mixed_line_ends(
 ) -> None:
     document = put(b"<html><p>one\x00 two</p>\r\n<p>three</p></html>", "x.html")
     assert document.status == "ready"
-    assert [p.text for p in selectors.document_text(viewer, document.pk)] == ["one two\n\nthree"]
+    assert [p.text for p in selectors.document_pages(document)] == ["one two\n\nthree"]
 
 
 @pytest.mark.parametrize(

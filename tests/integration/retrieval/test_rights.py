@@ -78,7 +78,6 @@ def test_unknown_and_unreadable_are_one_and_the_same(
         (selectors.grants_list, collection.pk),
         (selectors.document_get, document.pk),
         (selectors.document_writable, document.pk),
-        (selectors.document_text, document.pk),
         (lambda v, i: selectors.collections_resolve(v, [i]), collection.pk),
         (lambda v, i: find("fee", v, Collection(pk=i)), collection.pk),
     ]:
