@@ -5,13 +5,15 @@ from django.db.models.functions import Lower
 
 from retrieval.models.base import Row
 
-LEVELS = ("public", "internal", "private")
-
 
 class Level(models.TextChoices):
     PUBLIC = "public"
     INTERNAL = "internal"
     PRIVATE = "private"
+
+
+LEVELS = tuple(Level.values)
+"""Least private first."""
 
 
 class Collection(Row):
