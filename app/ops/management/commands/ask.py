@@ -87,12 +87,19 @@ class Command(ToldCommand):
     def _after(self, usage: Mapping[str, Any], sources: list[dict[str, Any]]) -> None:
         self.stdout.write("\n")
         for source in sources:
-            page = f", page {source['page']}" if source["page"] else ""
-            self.stdout.write(f"[{source['n']}] {source['title']}{page}")
+            self.stdout.write(_named(source))
         price = usage["price"]
         cost = f"{price['amount']} {price['currency']}" if price else "price unknown"
         mark = "≈ " if usage["estimated"] else ""
         self.stdout.write(f"{mark}{usage['input_tokens']} tokens in, {usage['output_tokens']} out, {cost}")
+
+
+def _named(source: Mapping[str, Any]) -> str:
+    """A source in a line: number, document, and where in it."""
+    page = f", page {source['page']}" if source["page"] else ""
+    # Behind the headings may stand the header of a table.
+    section = source["heading"].partition("\n")[0]
+    return f"[{source['n']}] {source['title']}{page}{f', {section}' if section else ''}"
 
 
 def _gather(options: dict[str, Any]) -> Ask:
