@@ -111,9 +111,7 @@ def _product(supervisor: Supervisor, options: Options, plan: Plan, settings: Map
     if made.get("notes"):
         supervisor.say(made["notes"])
     if made.get("admin_password"):
-        supervisor.say(
-            f"administrator: {secrets.admin_email}, password (shown once): {secrets.admin_password}"
-        )
+        supervisor.say(f"administrator: {secrets.admin_email}, password: {secrets.admin_password}")
     services_wait(supervisor, plan)
     handbook_ready = handbook_wait(supervisor) if made.get("handbook_waits") else lambda: ""
     product_wait(supervisor, product)
