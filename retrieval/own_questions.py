@@ -37,7 +37,7 @@ class Expected:
 
 
 def expected_read(path: Path) -> list[Expected]:
-    """A line of JSON a question: {question, document, page?, phrase?}. Errors: Invalid naming the line."""
+    """One line of JSON per question: {question, document, page?, phrase?}. Errors: Invalid naming the line."""
     found = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip():

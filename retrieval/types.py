@@ -55,7 +55,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """One embedder answer: a vector a text, in the order asked."""
+    """An embedder's answer: one vector per text, in the order of the texts."""
 
     vectors: Sequence[Sequence[float]]
     model: str
@@ -72,7 +72,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A reranker's answer: one score a text, higher is better."""
+    """A reranker's answer: one score per text, higher is better."""
 
     scores: Sequence[float]
     model: str

@@ -16,7 +16,7 @@ _RISKY = ("=", "+", "-", "@", "\t", "\r")
 
 
 def statement_csv(sheet: Sheet) -> str:
-    """One row a line, then a row `total`: the column `amount` of the lines but `credit` adds up to it."""
+    """One row per line, then a row `total`: the column `amount` of the lines but `credit` adds up to it."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(COLUMNS)

@@ -66,7 +66,7 @@ def _months(at: datetime) -> tuple[date, date]:
 
 
 def _growth(at: datetime) -> Table:
-    """One line a model: the last whole month, and how it grew to it."""
+    """One line per model: the last whole month, and how it grew to it."""
     zone = settings.INSTALLATION_ZONE
     first, last = _months(at)
     found = choice_reads.growing(
@@ -109,7 +109,7 @@ def _each(months: Sequence[Month], name: str) -> list[Decimal | None]:
 
 
 def _own(at: datetime) -> Table:
-    """One line an own server and a deployment that is paid by the token."""
+    """One line per server of one's own and deployment that is paid by the token."""
     found = choice_reads.rivals(zone=settings.INSTALLATION_ZONE, from_=at - timedelta(days=SPAN_DAYS), to=at)
     names = names_of("deployment", [i for one in found for i in (one.deployment_id, one.managed_id)])
     rows = [
@@ -157,7 +157,7 @@ def _cheaper(one: Rival) -> Cell:
 
 
 def _smaller(at: datetime) -> Table:
-    """One line a deployment of which a cheaper one would have taken some."""
+    """One line per deployment from which a cheaper one would have taken some calls."""
     currency = settings.CURRENCY
     found = choice_reads.smaller(from_=at - timedelta(days=SPAN_DAYS))
     names = names_of("deployment", [i for one in found for i in (one.deployment_id, one.cheaper_id)])

@@ -39,7 +39,7 @@ class OwnServersView(HousePage):
     tab = "own"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """One line a deployment that has hours booked in the span."""
+        """One line per deployment that has hours booked in the span."""
         with one_moment():
             table = self._table()
             context = self.base()

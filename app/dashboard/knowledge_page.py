@@ -66,7 +66,7 @@ class KnowledgeView(StaffPage, View):
 
 
 def _collections(since: datetime) -> Table:
-    """One line a collection: what is in it, and how its questions were served."""
+    """One line per collection: what is in it, and how its questions were served."""
     shelves = stock.shelves()
     _, parts = quality.served(since)
     by_id = {one.collection_id: one for one in parts}

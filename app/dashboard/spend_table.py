@@ -66,7 +66,7 @@ def spend_table(
     total: SpendSum,
     shown: Pages | None = None,
 ) -> Table:
-    """One line a group, and `total`, the sum of all; the name narrows the page, figures lead to the entries.
+    """One line per group, and `total`, the sum of all; the name narrows the page, figures lead to the entries.
 
     A file, which shows no part, has all lines and no links.
     """

@@ -1,7 +1,8 @@
 """Questions with the facts that a right answer holds: reading the file, and judging an answer. Pure.
 
-A line of JSON a question, see `docs/evaluation.md`: {question, facts, documents?} for one that can be answered, and
-{question, refuse: true, facts?} for one that cannot. Judged is by words, so the same answer always counts the same.
+One line of JSON per question, see `docs/evaluation.md`: {question, facts, documents?} for one that can be answered, and
+{question, refuse: true, facts?} for one that cannot. Answers are judged by their words: the same one
+always counts the same.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Microseconds of parsing for one streamed chunk of each dialect, one chunk a read, as it comes from a server."""
+"""Microseconds of parsing for one streamed chunk of each dialect, one chunk per read, as it comes from a server."""
 
 import json
 import statistics
@@ -11,7 +11,7 @@ WORDS = tuple(f" word{number % 97}" for number in range(2000))
 
 
 def measure(runs: int) -> None:
-    """One line a dialect."""
+    """One line per dialect."""
     for name, adapter in ADAPTERS.items():
         # The last pieces of some dialects repeat the whole text; they are not what a chunk costs.
         pieces = list(adapter.scripted(Answer(words=WORDS)))[: len(WORDS)]

@@ -20,7 +20,7 @@ import django
 
 
 def main() -> None:
-    """One line a part."""
+    """One line per part."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.measuring",
         description=__doc__,

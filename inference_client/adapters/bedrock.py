@@ -104,7 +104,7 @@ class Bedrock(Adapter):
         return body_of(request)
 
     def embed_batch(self, kind: Kind, model: str) -> int | None:
-        """Titan takes one text a request."""
+        """Titan takes one text per request."""
         return batch_of(model)
 
     def embeddings(

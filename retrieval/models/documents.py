@@ -123,7 +123,7 @@ class Document(Row):
 
 
 class DocumentText(Row):
-    """What the machine read, a row a page. The document's text is the pages joined by PAGE_BREAK."""
+    """What the machine read, one row per page. The document's text is the pages joined by PAGE_BREAK."""
 
     team_id = models.UUIDField()
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="texts", db_index=False)

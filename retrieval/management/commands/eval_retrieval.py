@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, metavar="DIR", nargs="?")
-        parser.add_argument("--json", action="store_true", help="one line of JSON a collection")
+        parser.add_argument("--json", action="store_true", help="one line of JSON per collection")
         parser.add_argument("--legs", nargs="+", choices=LEGS, default=list(LEGS))
         parser.add_argument("--collection", metavar="NAME", help="ask about this collection")
         parser.add_argument("--questions", type=Path, metavar="FILE", help="what is asked about it")

@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-        parser.add_argument("--json", action="store_true", help="one line of JSON a file")
+        parser.add_argument("--json", action="store_true", help="one line of JSON per file")
         parser.add_argument("--password", help="for encrypted PDFs and archives")
 
     def handle(self, *args: Any, **options: Any) -> None:

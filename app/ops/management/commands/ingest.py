@@ -20,7 +20,7 @@ from retrieval.types import Viewer
 
 
 class Command(ToldCommand):
-    """Reads, chunks and embeds here and now, a line a file; one bad file never stops the others."""
+    """Reads, chunks and embeds here and now, and prints one line per file; a bad file never stops the others."""
 
     help = __doc__
 
