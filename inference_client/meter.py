@@ -40,7 +40,7 @@ class Meter:
 
     @cached_property
     def weighs(self) -> Learned:
-        """What counts: of an own tokenizer nothing is corrected."""
+        """What counts: where the tokenizer is the model's own, nothing is corrected."""
         return UNLEARNED if self.is_own else self.learned
 
     @cached_property

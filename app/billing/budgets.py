@@ -43,7 +43,7 @@ def budget_set(  # noqa: PLR0913 - one keyword for each column
 ) -> UUID:
     """Set a limit and return the budget's id; the same subject, unit, model and period again changes it at once.
 
-    An id left out makes it the default of every team, person or key without an own one (allowance: of every person
+    An id left out makes it the default of every team, person or key without one of its own (allowance: of every person
     in every team, or of every person in `team_id`). A limit counts what is held after it was set; changed in
     mid-window it keeps what was spent and what was added for that window alone. Another zone starts new windows, in
     which what the old ones had used is used already.

@@ -36,7 +36,7 @@ def rate_limit_set(  # noqa: PLR0913 - one keyword for each column
 
 
 def rate_rules(payer: Payer) -> tuple[RateRule, ...]:
-    """The rate limits on a payer's way, the narrowest first; an own row replaces the default of its scope.
+    """The rate limits on a payer's way, the narrowest first; a row of its own replaces the default of a scope.
 
     The default of keys is counted over all keys of one person, or of one team, that have no own row: more keys are
     not more room.

@@ -36,7 +36,7 @@ def staff(client: Client) -> Client:
 
 @pytest.fixture
 def year() -> None:
-    """Calls with everything that is told apart, over ten months, and an hour of an own server; half of them folded."""
+    """Ten months of calls with everything that is told apart, and an hour of a server of our own; half are folded."""
     models = [model_make("large"), model_make("small")]
     price_since(
         price_key=f"provisioned/{models[1].id}",

@@ -18,7 +18,7 @@ class Budget(BaseModel):
     """A limit. A row means a limit and 0 means nothing; no limit is no row.
 
     `subject` names whom it covers: `i`, `t:<team>`, `c:<team>` (prepaid credit, whose limit its window alone carries),
-    `a:<team>:<account>`, `p:<account>`, `k:<key>`. A `*` for an id makes it the default of everyone without an own row
+    `a:<team>:<account>`, `p:<account>`, `k:<key>`. A `*` for an id makes it the default of everyone without a row
     of that scope, unit and model.
     """
 

@@ -115,7 +115,7 @@ class RollupBuild(models.Model):
 
 
 class BusyHour(models.Model):
-    """How long an own server worked in one booked hour, which no later call changes: what idle shares are read from."""
+    """How long a server of ours worked in one booked hour, which no later call changes. Idle shares come from it."""
 
     id = models.BigAutoField(primary_key=True)
     deployment_id = models.UUIDField()

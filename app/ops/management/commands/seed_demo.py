@@ -74,7 +74,7 @@ class Command(ToldCommand):
         issued = len(statements_issue_due(at=until))
         took = time.monotonic() - began
         self.stdout.write(
-            f"{calls} calls, of which limits refused {refused}; {hours} hours of an own server; "
+            f"{calls} calls, of which limits refused {refused}; {hours} hours of a server of its own; "
             f"{issued} statements issued; {took:.0f} s. "
             "`manage.py ledger_verify` checks every one of them."
         )
