@@ -1,4 +1,4 @@
-"""From a door's request to an `Ask`: who may ask what of whom, and what goes along. Reads only."""
+"""From a request at one of the doors (chat, REST, `/v1`) to an `Ask`: who may ask whom, and what goes along. Reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -74,7 +74,7 @@ class _Frame:
 def _framed(
     caller: Caller, team: Team, assistant: Assistant | None, collections: Sequence[UUID], wish: Wish
 ) -> _Frame:
-    """Decide it. The level is no lower than the wish's."""
+    """Decide all of it. The level is at least the wish's."""
     chosen = (
         documents.collections_resolve(Viewer(caller.principals), list(collections)) if collections else []
     )

@@ -140,5 +140,5 @@ def _source(row: SentPassage) -> dict[str, Any]:
 
 
 def _blanked(row: SentPassage) -> dict[str, Any]:
-    """Number and hash stay, so that the answer's marks still count; whatever tells of the content goes."""
+    """Number and hash stay, so that the answer's marks still lead somewhere; whatever tells of the content goes."""
     return _source(row) | HIDDEN

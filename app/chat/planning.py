@@ -31,11 +31,11 @@ HOLD_SECONDS = 60
 _LONG = 20_000
 """Characters whose counting would hold up everybody else's stream for some milliseconds."""
 _TOOLS_PCT = 3.0
-"""How a server writes tools and schemas into a prompt, nobody publishes."""
+"""Of tools and schemas: no server publishes how it writes them into the prompt."""
 _LOOSE_PCT = 20.0
-"""Of pictures counted by a rule that is not the maker's own."""
+"""Of pictures, where the rule by which they are counted is not the maker's own."""
 _SAMPLE = 4
-"""Of so many of the newest texts is looked at which script they are in."""
+"""How many of the newest texts are looked at for their scripts."""
 
 
 async def counted(ask: Ask) -> tuple[Ask, Estimate]:
@@ -69,7 +69,7 @@ async def _told(ask: Ask, tell: Callable[..., Awaitable[Counted | None]]) -> tup
 
 
 async def fitted_aside(ask: Ask, *, scale: float = 1.0) -> tuple[Ask, Estimate]:
-    """`fitted` for the event loop: long texts are counted in a thread."""
+    """`fitted`, from the event loop: long texts are counted in a thread."""
     size = len(ask.question) + sum(len(pair.question) + len(pair.answer) for pair in ask.history)
     size += sum(len(words_of(message)) for message in ask.messages or ())
     size += sum(len(piece.text) for file in ask.attachments for piece in file.pieces)
@@ -82,11 +82,10 @@ async def fitted_aside(ask: Ask, *, scale: float = 1.0) -> tuple[Ask, Estimate]:
 
 
 def fitted(ask: Ask, *, scale: float = 1.0) -> tuple[Ask, Estimate]:
-    """The pre-count, and the ask with those deployments only whose windows hold what was counted.
+    """The pre-count, and the ask with only those deployments whose windows hold what was counted.
 
-    `scale` is what our count of this prompt is known to be off by.
-
-    When the first choice's window is too small, the route is asked again with the count. Errors: ContextTooLong.
+    `scale` is the factor by which our count of this very prompt is known to be off. When the first choice's window is
+    too small, the route is decided again with the count. Errors: ContextTooLong.
     """
     ask = placed(ask, scale=scale)
     try:

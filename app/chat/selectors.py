@@ -56,7 +56,10 @@ _ASKED_FIELDS = ("id", "team_id", "model", "assistant_id", "collections", "attac
 
 
 def conversation_asked(caller: Caller, conversation_id: UUID) -> Conversation:
-    """The same for one more question: of the row what a question goes by; the rest is read when it is asked for."""
+    """`conversation_get` for one more question: only the columns that a question needs, the others when they are read.
+
+    Errors: NotFound.
+    """
     with prepared() as cursor:
         cursor.execute(_ASKED, [conversation_id, caller.user_id, [team for team, _ in caller.roles]])
         row = cursor.fetchone()

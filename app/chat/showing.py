@@ -101,7 +101,7 @@ def source(number: int, passage: Passage) -> dict[str, Any]:
 
 
 _WHOLE_CHARS = 24_000
-"""Of files that go whole, so much in one event: a reader sees how each part begins, and opens the file for the rest."""
+"""Of all files that go whole together, in one event: a reader sees how each part begins and opens the file for more."""
 
 
 def sources(passages: Sequence[Passage], *, whole: int) -> list[dict[str, Any]]:
@@ -167,7 +167,7 @@ def tool_piece(event: ToolCallDelta) -> dict[str, Any]:
 
 
 def short_notices(admission: Admission) -> Iterable[dict[str, Any]]:
-    """What a server itself says that it did not read."""
+    """Notices of a server that read less than was sent, by its own count."""
     for attempt in admission.attempts:
         if INPUT_SHORT in attempt.flags:
             sent, read = attempt.local_input_tokens, attempt.buckets.input_total

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 KEPT = timedelta(days=30)
 WRITE_SECONDS = 1.0
 _waiting: deque[dict[str, Any]] = deque(maxlen=20_000)
-"""Should the database be away for long, the newest are kept."""
+"""Bounded: when the database is away for long, only the newest are kept."""
 
 _INSERT = """
 INSERT INTO chat_turntiming (id, ended_at, team_id, request_id, model, deployment_id, state, error, calls, served_by,
@@ -44,7 +44,7 @@ ON CONFLICT (id) DO NOTHING
 
 
 def figures_of(turn: "Turn", settled: Settled | None) -> dict[str, float | None]:
-    """The turn's clock with its stages split as far as gate and servers tell."""
+    """The turn's stages in milliseconds, split as far as the gate and the servers tell; None is unknown."""
     admission = turn.admission
     calls = admission.timings if admission else ()
     embeds = [a.total_ms or 0 for a in admission.attempts if a.kind == "embedding"] if admission else []
