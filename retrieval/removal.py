@@ -23,8 +23,8 @@ def document_remove(*, document: Document, done_by: str, kind: str = Receipt.Kin
         hashes = {row.sha256, row.serving_sha256} - {""}
         counts = _clear([row.pk])
         collection_recount(row.collection_id, -counts["chunks"])
-        receipt = _made(row.team_id, row.collection_id, row.pk, kind, done_by)
-        _written(receipt, hashes, counts)
+        receipt = _receipt_new(row.team_id, row.collection_id, row.pk, kind, done_by)
+        _receipt_keep(receipt, hashes, counts)
         row.delete()
     receipt_count(receipt, {"originals": blobs_release(hashes)})
     return receipt
@@ -36,8 +36,8 @@ def collection_remove(*, collection: Collection, done_by: str, kind: str = Recei
         rows = list(collection.documents.select_for_update().values_list("pk", "sha256", "serving_sha256"))
         hashes = {sha256 for row in rows for sha256 in row[1:]} - {""}
         counts = _clear([row[0] for row in rows])
-        receipt = _made(collection.team_id, collection.pk, None, kind, done_by)
-        _written(receipt, hashes, counts)
+        receipt = _receipt_new(collection.team_id, collection.pk, None, kind, done_by)
+        _receipt_keep(receipt, hashes, counts)
         collection.delete()
     receipt_count(receipt, {"originals": blobs_release(hashes)})
     return receipt
@@ -51,8 +51,10 @@ def receipt_count(receipt: Receipt, counts: Mapping[str, int]) -> None:
 
 def receipt_erased(*, removed: Receipt, done_by: str) -> Receipt:
     """A receipt for erasing what was removed earlier: nothing is left here but the passages above."""
-    receipt = _made(removed.team_id, removed.collection_id, removed.document_id, Receipt.Kind.ERASED, done_by)
-    _written(receipt, set(removed.hashes), {})
+    receipt = _receipt_new(
+        removed.team_id, removed.collection_id, removed.document_id, Receipt.Kind.ERASED, done_by
+    )
+    _receipt_keep(receipt, set(removed.hashes), {})
     return receipt
 
 
@@ -71,7 +73,9 @@ def _clear(documents: Sequence[UUID]) -> dict[str, int]:
     }
 
 
-def _made(team_id: UUID, collection_id: UUID, document_id: UUID | None, kind: str, done_by: str) -> Receipt:
+def _receipt_new(
+    team_id: UUID, collection_id: UUID, document_id: UUID | None, kind: str, done_by: str
+) -> Receipt:
     identity = uuid7()
     return Receipt(
         id=identity,
@@ -84,6 +88,6 @@ def _made(team_id: UUID, collection_id: UUID, document_id: UUID | None, kind: st
     )
 
 
-def _written(receipt: Receipt, hashes: set[str], counts: Mapping[str, int]) -> None:
+def _receipt_keep(receipt: Receipt, hashes: set[str], counts: Mapping[str, int]) -> None:
     receipt.hashes, receipt.counts = sorted(hashes), dict(counts)
     receipt.save()

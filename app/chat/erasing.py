@@ -24,27 +24,27 @@ _LATE = timedelta(hours=3)
 def document_erase(*, document: Document, done_by: str) -> Receipt:
     """Remove a document and blank what was sent of it. Answers keep the model's own words."""
     receipt = document_remove(document=document, done_by=done_by, kind=Receipt.Kind.ERASED)
-    return _blanked(receipt)
+    return _erase_sent(receipt)
 
 
 def collection_erase(*, collection: Collection, done_by: str) -> Receipt:
     """Remove a collection and blank what was sent of its documents."""
     receipt = collection_remove(collection=collection, done_by=done_by, kind=Receipt.Kind.ERASED)
-    return _blanked(receipt)
+    return _erase_sent(receipt)
 
 
 def removed_erase(*, removed: Receipt, done_by: str) -> Receipt:
     """Blank what was sent of a document that was removed earlier."""
-    return _blanked(receipt_erased(removed=removed, done_by=done_by))
+    return _erase_sent(receipt_erased(removed=removed, done_by=done_by))
 
 
 def erasures_repeat() -> int:
     """Blank what turns stored that were running during an erasure. Returns how many passages."""
     recent = Receipt.objects.filter(kind=Receipt.Kind.ERASED, created_at__gt=now() - _LATE)
-    return sum(_blank(receipt) for receipt in recent)
+    return sum(_blank_sent(receipt) for receipt in recent)
 
 
-def _blanked(receipt: Receipt) -> Receipt:
+def _erase_sent(receipt: Receipt) -> Receipt:
     audit(
         Verb.ERASE,
         team_id=receipt.team_id,
@@ -52,11 +52,11 @@ def _blanked(receipt: Receipt) -> Receipt:
         object_id=receipt.document_id or receipt.collection_id,
         after=receipt.number,
     )
-    receipt_count(receipt, {"passages": _blank(receipt)})
+    receipt_count(receipt, {"passages": _blank_sent(receipt)})
     return receipt
 
 
-def _blank(receipt: Receipt) -> int:
+def _blank_sent(receipt: Receipt) -> int:
     """Blank passages, quotes and replayable events that hold text of what the receipt names."""
     named = (
         Q(document_id=receipt.document_id) if receipt.document_id else Q(collection_id=receipt.collection_id)

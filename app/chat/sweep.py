@@ -31,10 +31,10 @@ def turns_sweep() -> list[UUID]:
     found = Turn.objects.filter(state=TurnState.RUNNING, heartbeat_at__lt=stale).values_list("id", flat=True)[
         :200
     ]
-    return [turn_id for turn_id in found if _interrupted(turn_id)]
+    return [turn_id for turn_id in found if _try_interrupt(turn_id)]
 
 
-def _interrupted(turn_id: UUID) -> bool:
+def _try_interrupt(turn_id: UUID) -> bool:
     """`turn_interrupt`; a row that cannot be ended does not keep the others from it."""
     try:
         return turn_interrupt(turn_id)

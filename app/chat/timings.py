@@ -104,12 +104,12 @@ async def write_for_ever() -> None:
     try:
         while True:
             await asyncio.sleep(WRITE_SECONDS)
-            await _written()
+            await _write_waiting()
     finally:
-        await _written()
+        await _write_waiting()
 
 
-async def _written() -> None:
+async def _write_waiting() -> None:
     if not _waiting:
         return
     try:

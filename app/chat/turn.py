@@ -126,11 +126,11 @@ class Turn:
         """Hold the dearest this turn may cost; a turn with a conversation gets its row in the same breath."""
         self.run.reservation_id = plan.reservation_id
         opening = partial(turn_open, self.ask, estimate, plan) if self.ask.keep else None
-        self.admission = await reserve(plan, opening=opening, counted=self._counted)
+        self.admission = await reserve(plan, opening=opening, counted=self._rates_note)
         self.run.kept = self.ask.keep
         return self.admission
 
-    def _counted(self, stands: Sequence[Stand]) -> None:
+    def _rates_note(self, stands: Sequence[Stand]) -> None:
         self.run.rates = stands
 
     async def _retrieve(self, admission: Admission) -> list[Passage]:

@@ -72,7 +72,7 @@ class Command(BaseCommand):
 def _replace(owner: psycopg.Connection, space: EmbeddingSpace, serving: str, memory: str) -> None:
     here, new, old = (sql.Identifier(f"{serving}{end}") for end in ("", "_new", "_old"))
     owner.execute("SELECT set_config('maintenance_work_mem', %s, false)", [memory])
-    _cleared(owner, new, old)
+    _clear_left(owner, new, old)
     owner.execute(
         sql.SQL(_BUILD).format(
             name=new, dimension=sql.Literal(space.dimension), space=sql.Literal(str(space.pk))
@@ -82,9 +82,9 @@ def _replace(owner: psycopg.Connection, space: EmbeddingSpace, serving: str, mem
     with owner.transaction():
         owner.execute(sql.SQL("ALTER INDEX {} RENAME TO {}").format(here, old))
         owner.execute(sql.SQL("ALTER INDEX {} RENAME TO {}").format(new, here))
-    _cleared(owner, new, old)
+    _clear_left(owner, new, old)
 
 
-def _cleared(owner: psycopg.Connection, *names: sql.Identifier) -> None:
+def _clear_left(owner: psycopg.Connection, *names: sql.Identifier) -> None:
     for name in names:
         owner.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
