@@ -1,8 +1,8 @@
-"""Which passage a sentence of an answer says again, where the model put no mark: by shared words alone. Pure.
+"""Which passage a sentence of an answer repeats where the model put no mark, by shared words alone. Pure.
 
 A match says that a passage uses the same words, not that it was what the model drew on, and not that it proves the
-sentence; so it is shown apart from what the model cited. It rather says nothing than something wrong: a sentence with a
-number that the passage does not have, a short one, and one whose words are spread over the passage match nothing.
+sentence; so it is shown apart from what the model cited. It would rather say nothing than something wrong: a sentence
+with a number that the passage does not have, a short one, and one whose words are spread over the passage match none.
 """
 
 import math
@@ -15,7 +15,7 @@ from retrieval.sentences import sentences_of
 from retrieval.words import words_of
 
 SHARE = 0.62
-"""Of the sentence's words and pairs of words, by weight, that two neighbouring sentences of the passage must hold."""
+"""How much of the sentence's words and word pairs, by weight, two neighbouring sentences of the passage must hold."""
 LEAST_TERMS = 5
 """Different words (or pairs of characters) from which a sentence says enough to be recognised."""
 MOST_SENTENCES = 80

@@ -52,6 +52,8 @@ class FetchFailed(RetrievalError):
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
+    """How much, how long and how far a fetch may go."""
+
     bytes: int = 100_000_000
     seconds: float = 60.0
     """From the first hop to the last byte."""

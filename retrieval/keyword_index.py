@@ -110,7 +110,7 @@ def words_fold() -> int:
 
 
 def documents_unindexed() -> Iterator[tuple[UUID, UUID]]:
-    """(document, collection) of documents with chunks whose words are not indexed: stored before there was this leg."""
+    """(document, collection) of documents with chunks whose words are not indexed, as of a time before words were."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT DISTINCT c.document_id, c.collection_id FROM retrieval_chunk c"

@@ -30,15 +30,15 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Documents in one state of their way in."""
+    """Documents on their way in, of one state."""
 
     status: str
     documents: int
     size: int
     since: datetime | None
-    """When the first of them came into it."""
+    """When the first of them entered it."""
     stalled_since: datetime | None
-    """When the one that stands still longest last got a step further."""
+    """When the one that has stood still longest last got a step further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,8 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
+    """One message of a prompt, whatever server it goes to."""
+
     role: Literal["system", "user", "assistant"]
     content: str
 

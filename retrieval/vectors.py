@@ -15,11 +15,11 @@ def unit_vectors(answer: Embedded, *, texts: int, dimension: int) -> Matrix:
     """Shape (texts, dimension), each row of length 1, so that the inner product is the cosine.
 
     Errors: EmbeddingUnavailable when vectors are missing, of another dimension, or not numbers: a server that
-    drops an item of a batch would else shift every later vector to a wrong text.
+    drops an item of a batch would otherwise shift every later vector to a wrong text.
     """
     if len(answer.vectors) != texts:
         raise EmbeddingUnavailable(
-            f"The embedding server answered {len(answer.vectors)} vectors for {texts} texts, so none of them was used."
+            f"The embedding server gave {len(answer.vectors)} vectors for {texts} texts, so none of them was used."
         )
     lengths = {len(vector) for vector in answer.vectors}
     if lengths - {dimension}:
@@ -30,7 +30,7 @@ def unit_vectors(answer: Embedded, *, texts: int, dimension: int) -> Matrix:
     matrix = np.asarray(answer.vectors, dtype=np.float32).reshape(texts, dimension)
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     if not np.isfinite(norms).all() or (norms == 0).any():
-        raise EmbeddingUnavailable("The embedding server answered a vector that is zero or not a number.")
+        raise EmbeddingUnavailable("The embedding server gave a vector that is zero or not a number.")
     units: Matrix = matrix / norms
     return units
 
