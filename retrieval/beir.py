@@ -30,8 +30,11 @@ class Exam:
     judged: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-def exam_read(folder: Path) -> Exam:
-    """corpus.jsonl, queries.jsonl (either may be .gz) and qrels/test.tsv. Errors: Invalid naming what is missing."""
+def exam_read(folder: Path, *, within: Path | None = None) -> Exam:
+    """corpus.jsonl, queries.jsonl (either may be .gz) and qrels/test.tsv. Errors: Invalid naming what is missing.
+
+    Its name is the folder's, with those of the folders between it and `within` before it.
+    """
     judged: dict[str, dict[str, int]] = {}
     with _opened(folder / "qrels" / "test.tsv") as lines:
         for line in lines:
@@ -45,7 +48,7 @@ def exam_read(folder: Path) -> Exam:
     )
     questions = {str(row["_id"]): str(row["text"]) for row in _rows(folder / "queries.jsonl")}
     return Exam(
-        name=folder.name if folder.parent.name != "xquad" else f"xquad/{folder.name}",
+        name=folder.name if within is None or within == folder else folder.relative_to(within).as_posix(),
         documents=documents,
         questions={key: questions[key] for key in judged if key in questions},
         judged=judged,

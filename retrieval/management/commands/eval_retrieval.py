@@ -56,7 +56,7 @@ class Command(BaseCommand):
                     f"{options['folder']} holds no qrels/test.tsv: it is no BEIR-shaped folder."
                 )
             for folder in folders:
-                exam = exam_read(folder)
+                exam = exam_read(folder, within=options["folder"])
                 cache = options["cache"] or Path(settings.DATA_DIR) / "cache" / "vectors"
                 self._tell(exam.name, figures_of(exam, cache=cache, legs=options["legs"]), options)
         except RetrievalError as exc:
