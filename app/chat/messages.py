@@ -10,6 +10,11 @@ from retrieval.selectors import collections_readable
 
 WHOLE_CHARS = 600
 """In a list of messages, how much of each part of a file that went whole; `sources/` has all of it."""
+_SHOWN = (
+    *("passage_id", "document_id", "document_version", "collection_id", "title", "page", "page_end"),
+    *("heading", "start", "end", "text", "sha256", "score", "cited", "whole", "warnings"),
+)
+"""Of a passage that may be read, beside its number."""
 HIDDEN: dict[str, Any] = {
     "title": "A document you may not read now",
     "page": None,
@@ -118,21 +123,7 @@ def _shortened(source: dict[str, Any]) -> dict[str, Any]:
 
 
 def _source(row: SentPassage) -> dict[str, Any]:
-    names = (
-        "passage_id",
-        "document_id",
-        "document_version",
-        "collection_id",
-        "title",
-        "page",
-        "page_end",
-        "heading",
-        "start",
-        "end",
-    )
-    shown = {
-        name: getattr(row, name) for name in (*names, "text", "sha256", "score", "cited", "whole", "warnings")
-    }
+    shown = {name: getattr(row, name) for name in _SHOWN}
     if row.erased_at is not None:
         shown["title"] = f"Erased on {row.erased_at:%-d %B %Y}, receipt {row.receipt}"
     readable = row.erased_at is None
