@@ -12,7 +12,7 @@ from retrieval.parsing.source import Source
 
 __all__ = ["PAGE_BREAK", "VERSION", "Block", "Limits", "Page", "ReadError", "Reading", "read"]
 
-VERSION = 4
+VERSION = 5
 """Raised whenever a reader takes another text from the same file, so that documents read before can be told."""
 
 

@@ -85,7 +85,11 @@ def band_at(rows: Sequence[Row], at: int, usual: float) -> tuple[int, list[Span]
     gutters = _gaps(rows[at], usual)
     end = at + 1
     while gutters and end < len(rows):
-        if top(rows[end]) - max(s.y1 for s in rows[end - 1]) > 4 * usual:
+        gap = top(rows[end]) - max(s.y1 for s in rows[end - 1])
+        # Far below, or apart and parted more finely: another table, or the first one under a letter's head.
+        if gap > 4 * usual or (
+            gap > 1.5 * usual and end > at + 1 and len(_gaps(rows[end], usual)) > len(gutters)
+        ):
             break
         narrowed = _free(gutters, rows[end], usual)
         # A line across a free column is the text after the table, not a row of it.

@@ -20,7 +20,17 @@ _BLOCK_BREAK = "\n\n"
 # Control characters other than tab and newline, and halves of surrogate pairs: no text, and PostgreSQL refuses some.
 # The colours of a terminal are a sequence of which only the first character is one.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
-_BREAKS = str.maketrans({"\r": "\n", "\x0b": "\n", "\x0c": "\n", "\u2028": "\n", "\u2029": "\n"})
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\r\x0b\x0c\u2028\u2029", "\n"),
+        # Marks without a shape of their own part words where nobody sees it: hyphens that only may stand, and the like.
+        **dict.fromkeys("\u00ad\u200b\u2060\ufeff", ""),
+        # One that does not break is looked for as any other.
+        "\u2011": "-",
+        # Signs of symbol fonts, which stand at places for private use.
+        **dict(zip("\uf0b7\uf0a7\uf0d8\uf0fc\uf06e\uf0e0\uf0b0", "•▪➢✓■→°", strict=True)),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +92,8 @@ class Reading:
 
 
 def clean(text: str) -> str:
-    """Line ends as \\n, no control characters, no blanks at line ends."""
-    text = _CONTROL.sub("", text.replace("\r\n", "\n").translate(_BREAKS))
+    """Line ends as \\n, no control characters and marks that nobody sees, no blanks at line ends."""
+    text = _CONTROL.sub("", text.replace("\r\n", "\n").translate(_PLAIN))
     return "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
 
 

@@ -49,18 +49,20 @@ def layout(
     builder: PageBuilder,
     *,
     titles: Mapping[str, int] | None = None,
+    asides: Sequence[Sequence[Segment]] = (),
     extra: Sequence[str] = (),
     **more: Any,
 ) -> Page:
     """The page of `builder` from its segments.
 
-    `titles`: bookmarks of this page by `title_key`, with their level; a line that equals one is a heading. `extra`:
-    texts without a place, added at the end. `more`: further fields of Page.
+    `titles`: bookmarks of this page by `title_key`, with their level; a line that equals one is a heading. `asides`:
+    what stands in another direction, read after the rest. `extra`: texts without a place, added at the end. `more`:
+    further fields of Page.
     """
     shown: list[Line] = []
-    if segments:
-        usual = statistics.median(segment.height for segment in segments)
-        for part in _parts(list(segments), usual, titles or {}, 0):
+    for found in filter(None, (segments, *asides)):
+        usual = statistics.median(segment.height for segment in found)
+        for part in _parts(list(found), usual, titles or {}, 0):
             _add(builder, part, shown)
     for text in extra:
         builder.add("paragraph", text)
@@ -134,11 +136,19 @@ def _parts(segments: Row, usual: float, titles: Mapping[str, int], depth: int) -
             # One column may begin higher than the others.
             while plain and fits(plain[-1], columns) and near(plain[-1], band[0], usual):
                 band.insert(0, plain.pop())
+            # What stands apart at the top or the bottom of the page runs across the columns.
+            if at == depth == 0 and len(band) > 3 and _gap(band, 1) > 1.5 * usual:
+                plain.append(band.pop(0))
+            if end == len(rows) and depth == 0 and len(band) > 3 and _gap(band, len(band) - 1) > 1.5 * usual:
+                band.pop()
+                end -= 1
             yield from _running(plain, usual, titles)
             yield from _by_columns(band, columns, usual, titles, depth)
         elif is_table(band, columns, usual):
             # What stands alone under a table is the text after it.
-            while len(set(columns_in(band[-1], columns))) == 1:
+            while (
+                not _goes_on(band, len(band) - 1, columns, usual) and len(_cells_of(band[-1], columns)) == 1
+            ):
                 band.pop()
                 end -= 1
             yield from _running(plain, usual, titles)
@@ -164,16 +174,52 @@ def _by_columns(
 
 
 def _joined_rows(band: Sequence[Row], columns: tuple[Span, ...], usual: float) -> list[Row]:
-    """A row with one cell only, close under the one before and not in the first column, goes on with that cell."""
+    """Lines of one cell, close above or under the row that they belong to, go with it."""
     rows: list[Row] = []
-    for row in band:
-        filled = set(columns_in(row, columns))
-        close = rows and top(row) - max(s.y1 for s in rows[-1]) < 0.3 * usual
-        if close and len(columns) > 2 and len(filled) == 1 and 0 not in filled:
+    before: Row = []
+    for at, row in enumerate(band):
+        if rows and not before and _goes_on(band, at, columns, usual):
             rows[-1] = [*rows[-1], *row]
+        elif _begins(band, at, columns, usual):
+            before += row
         else:
-            rows.append(list(row))
+            rows.append([*before, *row])
+            before = []
     return rows
+
+
+def _cells_of(row: Row, columns: tuple[Span, ...]) -> set[int]:
+    return set(columns_in(row, columns))
+
+
+def _goes_on(band: Sequence[Row], at: int, columns: tuple[Span, ...], usual: float) -> bool:
+    """Whether a row with one cell only, not in the first column, goes on with that cell of the row above."""
+    return (
+        at > 0
+        and len(columns) > 2
+        and _gap(band, at) < 0.3 * usual
+        and len(filled := _cells_of(band[at], columns)) == 1
+        and 0 not in filled
+    )
+
+
+def _begins(band: Sequence[Row], at: int, columns: tuple[Span, ...], usual: float) -> bool:
+    """Whether a row with one cell only is the beginning of a cell whose row is written at half its height."""
+    if not 0 < at < len(band) - 1 or len(columns) < 3:
+        return False
+    filled, below = _cells_of(band[at], columns), _gap(band, at + 1)
+    return (
+        len(filled) == 1
+        and 0 not in filled
+        and below < 0.3 * usual
+        and _gap(band, at) > 2 * max(0.0, below)
+        and 0 in _cells_of(band[at + 1], columns)
+    )
+
+
+def _gap(band: Sequence[Row], at: int) -> float:
+    """Between a row and the one above."""
+    return top(band[at]) - max(segment.y1 for segment in band[at - 1])
 
 
 def _running(rows: Sequence[Row], usual: float, titles: Mapping[str, int]) -> Iterator[_Part]:

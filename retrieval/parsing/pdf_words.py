@@ -2,8 +2,9 @@
 
 import ctypes
 import re
+import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -12,6 +13,7 @@ import pypdfium2 as pdfium
 from pypdfium2 import raw
 
 from retrieval.parsing.bands import LINE_JOIN, Segment, segment_text
+from retrieval.parsing.blocks import Box
 
 _LATIN = re.compile(r"[0-9A-Za-z\u00c0-\u024f]")
 _LIGATURES = str.maketrans(
@@ -48,8 +50,19 @@ _UNMAPPED = _quick(raw.FPDFText_HasUnicodeMapError, ctypes.c_void_p, ctypes.c_in
 
 
 @dataclass(frozen=True, slots=True)
+class Typed:
+    """What people typed onto a page."""
+
+    text: str
+    rect: tuple[float, float, float, float] | None = None
+    """Its place in the page's own coordinates: left, top, right, bottom; None for what has none among the words."""
+
+
+@dataclass(frozen=True, slots=True)
 class PageText:
     segments: tuple[Segment, ...]
+    asides: tuple[tuple[Segment, ...], ...]
+    """What runs another way than the page: stamps along a margin, marks across it; each in its own direction."""
     hidden: int
     """Characters drawn invisibly."""
     unmapped: float
@@ -60,11 +73,11 @@ class PageText:
         return sum(len(segment.text) for segment in self.segments)
 
 
-def page_text(page: pdfium.PdfPage) -> PageText:
-    """Everything written on a page. Errors: PdfiumError."""
+def page_text(page: pdfium.PdfPage, typed: Sequence[Typed] = ()) -> PageText:
+    """Everything written on a page, and what was typed onto it where it stands. Errors: PdfiumError."""
     textpage = page.get_textpage()
     try:
-        return _Words(page, textpage.raw).read()
+        return _Words(page, textpage.raw).read(typed)
     finally:
         textpage.close()
 
@@ -84,10 +97,10 @@ class _Words:
         # The mark of a parted word has no place of its own.
         marked = (codes[self._ends - 1] == _JOIN) & (self._ends - self._starts > 1)
         self._lasts = self._ends - 1 - marked
+        self._plain = _LIGATURE.search(self._text) is None
+        self._hidden = self._unmapped = self._letters = 0
 
-    def read(self) -> PageText:
-        if not len(self._starts):
-            return PageText((), 0, 0.0)
+    def read(self, typed: Sequence[Typed]) -> PageText:
         boxes = self._placed(self._boxes())
         shown = numpy.concatenate(
             (
@@ -96,9 +109,45 @@ class _Words:
             ),
             axis=1,
         )
-        turned = _turned(shown, self._direction(boxes), self._size)
-        begins = numpy.flatnonzero(_breaks(turned, self._firsts))
-        return self._segments(begins, _joined(turned, begins), _joined(shown, begins))
+        steps = (boxes[:, 1, :2] + boxes[:, 1, 2:] - boxes[:, 0, :2] - boxes[:, 0, 2:]) / 2
+        # Each by its letters, not its length: two that PDFium takes for one word lie far apart.
+        lengths = numpy.maximum(numpy.hypot(steps[:, 0], steps[:, 1]), 1e-9)
+        direction = self._direction(steps * ((self._lasts - self._starts) / lengths)[:, None])
+        astray = self._astray(steps, direction)
+        segments = self._segments(shown, numpy.flatnonzero(astray == 0), direction)
+        asides = (
+            self._segments(shown, numpy.flatnonzero(astray == other), way)
+            for other, way in _ways(direction)
+            if (astray == other).any()
+        )
+        return PageText(
+            (*segments, *self._typed(typed, segments, direction)),
+            tuple(map(tuple, asides)),
+            self._hidden,
+            self._unmapped / self._letters if self._letters else 0.0,
+        )
+
+    def _typed(self, typed: Sequence[Typed], around: Sequence[Segment], direction: int) -> Iterator[Segment]:
+        """Line by line, as high as the words around; a single one on the line of its label."""
+        usual = statistics.median(segment.height for segment in around) if around else 12.0
+        middles = [segment.y0 + segment.height / 2 for segment in around]
+        for item in typed:
+            lines = [line for line in item.text.splitlines() if line.strip()]
+            if item.rect is None or not lines:
+                continue
+            shown = self._placed(numpy.array([[item.rect, item.rect]]))[:, 0]
+            x0, top, x1, bottom = _turned(shown, direction, self._size)[0].tolist()
+            share = min((bottom - top) / len(lines), 1.5 * usual)
+            middle = (top + bottom) / 2 if len(lines) == 1 else top + share / 2
+            if len(lines) == 1:
+                beside = (at for at in middles if top <= at <= bottom)
+                middle = min(beside, key=lambda at: abs(at - middle), default=middle)
+            for number, line in enumerate(lines):
+                at = middle + number * share
+                # Not wider than its words: an empty rest of a field parts no columns.
+                right = min(x1, x0 + 0.6 * usual * len(line))
+                box = self._shares(shown)[0]
+                yield Segment(segment_text(line), x0, at - usual / 2, right, at + usual / 2, box)
 
     def _boxes(self) -> Floats:
         """Of the first and last character of each word: left, top, right, bottom in the page's own coordinates."""
@@ -126,40 +175,66 @@ class _Words:
         parts = (xs.min(axis=2), ys.min(axis=2), xs.max(axis=2), ys.max(axis=2))
         return numpy.stack(parts, axis=2)
 
-    def _direction(self, boxes: Floats) -> int:
+    def _direction(self, steps: Floats) -> int:
         """Which way text runs on the page as shown: 0 across, 90 down, 180 upside down, 270 up."""
-        middles = (boxes[:, :, :2] + boxes[:, :, 2:]) / 2
-        steps = middles[:, 1] - middles[:, 0]
         down = float(steps[:, 1].sum())
         if abs(down) > float(numpy.abs(steps[:, 0]).sum()):
             return 90 if down > 0 else 270
         if float(steps[:, 0].sum()) < 0:
-            # Arabic and Hebrew run to the left when all is well; other letters do not.
-            spans = zip(self._starts.tolist(), self._ends.tolist(), strict=True)
-            latin = [bool(_LATIN.search(self._text, *span)) for span in spans]
+            # Arabic and Hebrew run to the left when all is well; other letters do not, but may be part of such a word.
+            spans = zip(self._starts.tolist(), self._lasts.tolist(), strict=True)
+            latin = [all(_LATIN.match(self._text[at]) for at in span) for span in spans]
             if float(steps[latin, 0].sum()) < 0:
                 return 180
         return 0
 
-    def _segments(self, begins: Ints, places: Floats, shown: Floats) -> PageText:
-        width, height = self._size
-        whole = numpy.array([width or 1.0, height or 1.0, width or 1.0, height or 1.0])
-        shares = numpy.clip(shown / whole, 0.0, 1.0).round(4).tolist()
-        firsts = self._starts[begins].tolist()
-        lasts = self._ends[numpy.append(begins[1:] - 1, len(self._ends) - 1)].tolist()
-        plain = _LIGATURE.search(self._text) is None
+    def _astray(self, steps: Floats, direction: int) -> Ints:
+        """For each word 0 if it runs as the page does, else 1 or -1 by the side that it turns to."""
+        along, off = (steps[:, 0], steps[:, 1]) if direction in {0, 180} else (steps[:, 1], steps[:, 0])
+        # Two characters may be a letter and its exponent; single ones run nowhere.
+        turned = (numpy.abs(off) > 0.6 * numpy.abs(along)) & (self._lasts - self._starts > 1)
+        astray = numpy.where(turned, numpy.sign(off), 0).astype(numpy.intp)
+        if turned.any():
+            # A short word goes with its neighbours, if both run the same way.
+            short = self._lasts - self._starts < 2
+            sure = numpy.flatnonzero(~short)
+            where = numpy.searchsorted(sure, numpy.flatnonzero(short))
+            before = astray[sure[numpy.maximum(where - 1, 0)]]
+            after = astray[sure[numpy.minimum(where, len(sure) - 1)]]
+            astray[short] = numpy.where(before == after, before, 0)
+        return astray
+
+    def _segments(self, shown: Floats, which: Ints, direction: int) -> list[Segment]:
+        """Of the words `which`, in the frame in which they run from left to right."""
+        if not len(which):
+            return []
+        places = shown[which]
+        turned = _turned(places, direction, self._size)
+        firsts = self._firsts[which] | numpy.concatenate(([True], which[1:] - which[:-1] > 1))
+        begins = numpy.flatnonzero(_breaks(turned, firsts))
+        shares = self._shares(_joined(places, begins))
+        starts = self._starts[which[begins]].tolist()
+        ends = self._ends[which[numpy.append(begins[1:], len(which)) - 1]].tolist()
         segments: list[Segment] = []
-        hidden = unmapped = letters = 0
-        for first, last, place, share in zip(firsts, lasts, places.tolist(), shares, strict=True):
-            written = self._text[first:last]
-            text = segment_text(written if plain else written.translate(_LIGATURES))
+        spans = zip(starts, ends, _joined(turned, begins).tolist(), shares, strict=True)
+        for start, end, place, share in spans:
+            written = self._text[start:end]
+            text = segment_text(
+                written if self._plain or written.isascii() else written.translate(_LIGATURES)
+            )
             if not text:
                 continue
-            segments.append(Segment(text, place[0], place[1], place[2], place[3], tuple(share)))
-            letters += len(text)
-            hidden += len(text) if self._invisible(first) else 0
-            unmapped += len(text) if _UNMAPPED(self._textpage, first) == 1 else 0
-        return PageText(tuple(segments), hidden, unmapped / letters if letters else 0.0)
+            segments.append(Segment(text, place[0], place[1], place[2], place[3], share))
+            self._letters += len(text)
+            self._hidden += len(text) if self._invisible(start) else 0
+            self._unmapped += len(text) if _UNMAPPED(self._textpage, start) == 1 else 0
+        return segments
+
+    def _shares(self, shown: Floats) -> list[Box]:
+        """As fractions of the page."""
+        width, height = self._size
+        whole = numpy.array([width or 1.0, height or 1.0, width or 1.0, height or 1.0])
+        return list(map(tuple, numpy.clip(shown / whole, 0.0, 1.0).round(4).tolist()))
 
     def _invisible(self, index: int) -> bool:
         item = _OBJECT(self._textpage, index)
@@ -178,6 +253,11 @@ def _word_spans(codes: Codes) -> tuple[Ints, Ints, Bools]:
     ends = numpy.flatnonzero(word & ~numpy.concatenate((word[1:] & ~after_join[1:], [False]))) + 1
     lines = numpy.cumsum((codes == _NEWLINE) | after_join)[starts]
     return starts, ends, numpy.concatenate(([True], lines[1:] != lines[:-1]))[: len(starts)]
+
+
+def _ways(direction: int) -> tuple[tuple[int, int], ...]:
+    """Which way words run that turn to the one or the other side of `direction`."""
+    return ((1, 90), (-1, 270)) if direction in {0, 180} else ((1, 0), (-1, 180))
 
 
 def _turned(boxes: Floats, direction: int, size: Point) -> Floats:

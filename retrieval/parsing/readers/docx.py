@@ -26,9 +26,6 @@ p[style-name='Subtitle'] => p:fresh
 """
 _BACK_LINK = re.compile(r'<a href="#(?:footnote|endnote|comment)-ref-[^"]*">[^<]*</a>')
 
-_HYPHENS = str.maketrans({"\u2011": "-", "\u00ad": ""})
-"""One that does not break is looked for as any other; one that only may stand at a line's end is not seen."""
-
 # A damaged package: mammoth has no error of its own for it.
 _BROKEN = (
     zipfile.BadZipFile, ET.ParseError, ExpatError, LookupError, ValueError, AttributeError, EOFError,
@@ -54,7 +51,7 @@ def read_docx(source: Source) -> Reading:
     builder = PageBuilder()
     for text in parts.headers:
         builder.add("paragraph", text)
-    html_blocks(_BACK_LINK.sub("", html.value).translate(_HYPHENS), builder)
+    html_blocks(_BACK_LINK.sub("", html.value), builder)
     for kind, text in parts.extras:
         if kind == "html":
             html_blocks(text, builder)

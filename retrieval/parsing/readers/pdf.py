@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Literal
 
 import pypdf
@@ -18,6 +19,7 @@ from retrieval.parsing.clues import SURE, Format
 from retrieval.parsing.layout import layout
 from retrieval.parsing.pdf_words import PageText, page_text
 from retrieval.parsing.pictures import aspect_of, no_page, scale_for, webp
+from retrieval.parsing.readers.messages import attach
 from retrieval.parsing.readers.text import text_blocks
 from retrieval.parsing.source import Source
 
@@ -31,6 +33,8 @@ _PYPDF_ERRORS = (
     RecursionError, OSError, NotImplementedError, AssertionError,
 )  # fmt: skip
 _PRIVATE = re.compile("[\ufffd\ue000-\uf8ff\U000f0000-\U0010ffff]")
+_FOR_MACHINES = frozenset({".xml", ".joboptions", ".p7s", ".js"})
+"""Attachments that say once more what the pages say, as an electronic invoice does, or nothing to people."""
 State = Literal["scan", "garbled", "hidden", "behind", "broken", "unread", "poison"]
 
 
@@ -57,13 +61,14 @@ def read_pdf(source: Source) -> Reading:
 
 def _with_pdfium(source: Source) -> Reading:
     with pdfium.PdfDocument(source.path, password=source.password) as document:
+        document.init_forms()
         if len(document) > source.limits.pages:
             raise _too_many(source, len(document))
         metadata, outline = pdf_extras.about(document)
         found = _Found()
-        above: tuple[tuple[int, str], ...] = ()
+        builder = PageBuilder()
         for number in range(1, len(document) + 1):
-            builder = PageBuilder(number, above=above)
+            builder = PageBuilder(number, above=builder.path)
             source.at(number)
             if number in source.skip:
                 found.note("poison", number)
@@ -75,13 +80,38 @@ def _with_pdfium(source: Source) -> Reading:
                 # One bad page does not take the others with it.
                 found.note("broken", number)
                 found.pages.append(Page(number, "", ()))
-            above = builder.path
         if len(found.notes.get("broken", ())) == len(found.pages):
             raise pdfium.PdfiumError("no page could be loaded")
+        notes = list(_attachments(source, document, found, builder, metadata))
     if not any(page.text for page in found.pages):
         raise _nothing_found(source, found)
-    warnings = (*_warnings(found), *pdf_extras.attachment_note(metadata))
+    warnings = (*_warnings(found), *notes)
     return Reading("pdf", _MIME, tuple(found.pages), paged=True, metadata=metadata, warnings=warnings)
+
+
+def _attachments(
+    source: Source,
+    document: pdfium.PdfDocument,
+    found: _Found,
+    builder: PageBuilder,
+    metadata: dict[str, object],
+) -> Iterator[str]:
+    """Add what attached files hold after the last page, which `builder` grew; yields warnings."""
+    place = len(found.pages) + 1
+    names: list[str] = []
+    for name, data in pdf_extras.attached(document):
+        names.append(name)
+        source.at(place)
+        warnings: list[str] = []
+        if place in source.skip or PurePath(name).suffix.lower() in _FOR_MACHINES:
+            warnings.append(f"Attachment not read: “{name}”.")
+        else:
+            attach(source, builder, name, data, (1, warnings))
+        yield from warnings
+    if names:
+        metadata["attachments"] = names
+        grown = builder.page()
+        found.pages[-1] = replace(found.pages[-1], text=grown.text, blocks=grown.blocks)
 
 
 class _Page:
@@ -99,13 +129,14 @@ class _Page:
     def read(self, titles: dict[str, int]) -> Page:
         page = self._document[self._number - 1]
         try:
-            text = page_text(page)
-            extra = list(pdf_extras.typed_in(page))
+            typed = list(pdf_extras.typed_in(page))
+            text = page_text(page, typed)
+            extra = [item.text for item in typed if item.rect is None]
             # The password is forgotten after reading, so an encrypted page cannot be drawn later.
             aspect = None if self._source.password else aspect_of(*page.get_size())
             if text.characters >= _FEW and not (bad := _garbled(text)):
                 self._mark_hidden(page, text)
-                return layout(text.segments, self._builder, titles=titles, extra=extra, aspect=aspect)
+                return self._laid_out(text, titles, extra, aspect)
             bad = _garbled(text)
             if (read := self._recognised(page, text, bad=bad)) is not None:
                 return layout(
@@ -121,10 +152,17 @@ class _Page:
             if bad:
                 self._found.note("garbled", self._number)
             self._mark_hidden(page, text)
-            shown = () if bad else text.segments
-            return layout(shown, self._builder, titles=titles, extra=extra, aspect=aspect)
+            shown = PageText((), (), 0, 0.0) if bad else text
+            return self._laid_out(shown, titles, extra, aspect)
         finally:
             page.close()
+
+    def _laid_out(
+        self, text: PageText, titles: dict[str, int], extra: list[str], aspect: float | None
+    ) -> Page:
+        return layout(
+            text.segments, self._builder, titles=titles, asides=text.asides, extra=extra, aspect=aspect
+        )
 
     def _mark_hidden(self, page: pdfium.PdfPage, text: PageText) -> None:
         if text.hidden:
