@@ -168,7 +168,10 @@ def _chunk(row: Document, cut: ChunkCut) -> Chunk:
 
 
 async def runs(exam: Exam, room: Room, cache: VectorCache, *, legs: Sequence[str] = LEGS) -> dict[str, Run]:
-    """What each leg answers to each question. `reranked` only where a reranker is set up."""
+    """By leg: what it answers to each question. `reranked` only where a reranker is set up.
+
+    Errors: what the embedder and the reranker raise.
+    """
     rerank: Reranker | None = await run_db()(reranker)
     asked = [leg for leg in legs if leg != "reranked" or rerank]
     found: dict[str, Run] = {leg: {} for leg in asked}

@@ -7,6 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 from retrieval.errors import Invalid
+from retrieval.evaluation import Run
 from retrieval.hits import Hit, hits
 from retrieval.models import Collection
 from retrieval.ports import reranker, run_db
@@ -60,8 +61,12 @@ def expected_read(path: Path) -> list[Expected]:
 
 async def own_runs(
     collection: Collection, questions: Sequence[Expected]
-) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, dict[str, float]]]]:
-    """(judgements, what each leg answers): the first chunk that meets a question counts as its one target."""
+) -> tuple[dict[str, dict[str, int]], dict[str, Run]]:
+    """(judgements, what each leg answers), both by the question's place in the file, from 0.
+
+    The first chunk that meets a question counts as its one TARGET. Errors: Invalid when there is nothing to ask or
+    search, what the embedder and the reranker raise.
+    """
     viewer = Viewer(frozenset({f"team:{collection.team_id}"}))
     space, scope, within = await run_db()(prepare, scope_of(viewer, [collection.pk]))
     if space is None or not questions:
@@ -70,7 +75,7 @@ async def own_runs(
             f"“{collection.name}” holds nothing that could be searched, or no question was given.",
         )
     payer = {"team_id": collection.team_id, "collection_id": collection.id}
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    found: dict[str, Run] = {}
     rerank: Reranker | None = await run_db()(reranker)
     for number, item in enumerate(questions):
         ranking = await rank(item.question, scope=scope, within=within, space=space, payer=payer)
@@ -92,6 +97,7 @@ async def own_runs(
 
 
 def _marked(item: Expected, order: Iterable[UUID], rows: dict[UUID, Hit]) -> dict[str, float]:
+    """The order as falling scores, with TARGET for the first chunk that meets the question."""
     marked: dict[str, float] = {}
     for place, chunk in enumerate(order):
         met = chunk in rows and item.met_by(rows[chunk])
