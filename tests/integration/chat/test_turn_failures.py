@@ -16,16 +16,20 @@ from app.billing.services import bootstrap_defaults, price_set, reservation_hold
 from app.billing.types import Hold, Payer, Rate
 from app.chat import checks, heartbeat, sweep, turn_rows
 from app.chat import turn as turn_module
+from app.chat.event_store import events_key
+from app.chat.events import TurnEvent
 from app.chat.models import Conversation, Turn
 from app.chat.runs import Runs
 from app.chat.types import Ask
 from app.common.clock import now
 from app.common.models import uuid7
+from app.common.redis_door import sync_redis
 from tests.integration.chat.upstream import USAGE, answered, said
 
 # A statement that fails would take a surrounding transaction with it.
 pytestmark = pytest.mark.django_db(transaction=True)
 Gather = Callable[..., Ask]
+QUEUED, WAITING, GENERATING = (("status", {"phase": phase}) for phase in ("queued", "waiting", "generating"))
 
 
 def broken(error: Exception) -> Callable[..., None]:
@@ -195,11 +199,16 @@ def orphan(conversation: Conversation, **fields: object) -> Turn:
     return Turn.objects.create(conversation=conversation, team_id=conversation.team_id, **values)
 
 
-def test_a_turn_that_cannot_be_swept_keeps_no_other_from_it(
-    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def tell(turn: Turn, *events: tuple[str, dict[str, str]]) -> None:
+    """Put into Valkey what readers of this turn were told before its process died."""
+    for number, (name, data) in enumerate(events, 1):
+        frame = TurnEvent(number, name, data).frame
+        sync_redis().xadd(events_key(turn.id), {"f": frame, "n": name}, id=f"{number}-0")
+
+
+def test_a_turn_that_cannot_be_swept_keeps_no_other_from_it(conversation: Conversation) -> None:
     bad, good = orphan(conversation), orphan(conversation)
-    monkeypatch.setattr(sweep, "_shown", lambda found: {"text": "\x00"} if found == bad.id else {})
+    tell(bad, ("delta", {"text": "\x00"}))
     assert sweep.turns_sweep() == [good.id]
     good.refresh_from_db()
     assert good.state == "interrupted"
@@ -253,21 +262,22 @@ def test_a_process_that_died_after_booking_leaves_the_booked_figures(gather: Gat
 
 
 @pytest.mark.parametrize(
-    ("shown", "seen", "booked"),
+    ("told", "seen", "booked"),
     [
-        ({"ahead": "yes"}, None, ("released", [])),
-        ({"waiting": "yes"}, None, ("released", [(False, 70, 0, [])])),
-        ({"waiting": "yes", "generating": "yes", "text": "ab"}, None, ("settled", [(True, 70, 1, [])])),
+        ([QUEUED], None, ("released", [])),
+        ([QUEUED, WAITING], None, ("released", [(False, 70, 0, [])])),
+        ([WAITING, GENERATING, ("delta", {"text": "ab"})], None, ("settled", [(True, 70, 1, [])])),
+        # Where another event came last, the call may be on its way.
+        ([QUEUED, ("notice", {"code": "left_out"})], 55, ("expired", [(False, 55, 0, [])])),
         # Valkey lost what was told, or the process died as it sent:
         # what the pulse wrote down counts, and without a pulse it may have been sent
-        ({}, 55, ("expired", [(False, 55, 0, [])])),
-        ({}, None, ("expired", [(False, 90, 0, ["perhaps_sent"])])),
+        ([], 55, ("expired", [(False, 55, 0, [])])),
+        ([], None, ("expired", [(False, 90, 0, ["perhaps_sent"])])),
     ],
 )  # fmt: skip
 def test_a_call_whose_process_died_is_on_record_however_far_it_had_come(
     conversation: Conversation,
-    monkeypatch: pytest.MonkeyPatch,
-    shown: dict[str, str],
+    told: list[tuple[str, dict[str, str]]],
     seen: int | None,
     booked: tuple[str, list[tuple[bool, int, int, list[str]]]],
 ) -> None:
@@ -289,7 +299,7 @@ def test_a_call_whose_process_died_is_on_record_however_far_it_had_come(
         reservation_id=hold.reservation_id,
         estimate={"input_tokens": {"total": {"expected": 70}}},
     )
-    monkeypatch.setattr(sweep, "_shown", lambda _: shown)
+    tell(turn, *told)
     assert sweep.turns_sweep() == [turn.id]
     row = Reservation.objects.get()
     attempts = [(a.billed, a.input_tokens, a.output_tokens, a.flags) for a in UsageAttempt.objects.all()]
