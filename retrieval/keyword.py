@@ -89,6 +89,8 @@ class Question:
     """Chunks in reach that hold the term."""
     unknown: float = 0.0
     """What the words that nothing in reach holds would weigh."""
+    unknown_pairs: float = 0.0
+    """What the pairs of characters among them would weigh."""
 
     @property
     def vector(self) -> str:
@@ -99,6 +101,11 @@ class Question:
     def most(self) -> float:
         """The sum of all weights, words unknown here included: a text that says every word once, at mean length."""
         return sum(self.idf.values()) + self.unknown
+
+    @property
+    def said(self) -> float:
+        """The same without unknown pairs of characters: most of those stand across two words and are none."""
+        return self.most - self.unknown_pairs
 
 
 def question_of(text: str, scope: Scope) -> Question:
@@ -131,6 +138,7 @@ def question_of(text: str, scope: Scope) -> Question:
         idf={term: times * _idf(total, chunks) for chunks, term, times, _ in found},
         found_in={term: chunks for chunks, term, _, _ in found},
         unknown=len(missing) * _idf(total, 0),
+        unknown_pairs=len(missing & set(words.pairs.split())) * _idf(total, 0),
     )
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from retrieval.fusion import fused
+from retrieval.fusion import FOLLOW, fused, leading, trust
 from retrieval.keyword import Question, matching, question_of, scores
 from retrieval.models import EmbeddingSpace
-from retrieval.nearest import Found, nearest, similarities
+from retrieval.nearest import Found, beside, nearest, similarities
 from retrieval.ports import embed, run_db
 from retrieval.scope import Reach, Scope
 from retrieval.vectors import unit_vectors, vector_text
@@ -104,6 +104,22 @@ def _join(
     words |= scores(question, [chunk for chunk in cosines if chunk not in words])
     mixed = tuple(
         Candidate(chunk, cosines[chunk], words.get(chunk, 0.0), score)
-        for chunk, score in fused(cosines, words)
+        for chunk, score in _ordered(space, cosines, words, question)
     )
     return Ranking(found.ranked, tuple(ranked), mixed, found.mean, found.spread, question.most)
+
+
+def _ordered(
+    space: EmbeddingSpace, cosines: dict[UUID, float], words: dict[UUID, float], question: Question
+) -> list[tuple[UUID, float]]:
+    """The mix of both legs, looked at twice: the second time what is near to the first hits comes nearer.
+
+    Where the words say little, neither they nor the hits that they led to are followed far.
+    """
+    trusted = trust(words, question.said)
+    order = fused(cosines, words, trusted=trusted)
+    if not trusted:
+        return order
+    near = beside(space, leading(order), list(cosines))
+    moved = {chunk: cosine + FOLLOW * trusted * near.get(chunk, 0.0) for chunk, cosine in cosines.items()}
+    return fused(moved, words, trusted=trusted)

@@ -43,6 +43,16 @@ def test_both_plans_find_the_same(
     assert {p.collection_id for p in found} == {collection.pk}
 
 
+def test_what_is_near_to_the_first_hit_comes_before_what_is_near_to_nothing(
+    plan: str, put: Put, twin: TwinEmbedder, viewer: Viewer
+) -> None:
+    put("Holiday leave form", "leave.txt")
+    put("Fuser drum replacement", "drum.txt")
+    put("Toner drum replacement", "toner.txt")
+    EmbeddingSpace.objects.update(min_similarity=-1.0)
+    assert [p.title for p in find("toner", viewer)] == ["toner.txt", "drum.txt", "leave.txt"]
+
+
 def test_what_the_index_does_not_hold_yet_is_found_all_the_same(
     put: Put, twin: TwinEmbedder, viewer: Viewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

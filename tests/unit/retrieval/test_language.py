@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.fusion import fused
+from retrieval.fusion import fused, leading, trust
 from retrieval.language import language_of
 from retrieval.words import words_of
 
@@ -55,3 +55,21 @@ def test_both_legs_count_and_ties_are_settled_by_key() -> None:
     assert fused({}, {}) == []
     # A leg that tells nothing changes no order.
     assert [key for key, _ in fused({"a": 0.2, "b": 0.3}, {"a": 1.0, "b": 1.0})] == ["b", "a"]
+
+
+def test_words_count_as_far_as_they_say_what_was_asked() -> None:
+    assert trust({"a": 2.0, "b": 8.0}, 10.0) == 1.0
+    assert trust({"a": 2.0, "b": 1.0}, 10.0) == pytest.approx(0.5)
+    assert trust({}, 10.0) == trust({"a": 1.0}, 0.0) == 0.0
+    near, said = {"a": 0.9, "b": 0.6, "c": 0.4}, {"c": 9.0}
+    assert [key for key, _ in fused(near, said)] == ["a", "c", "b"]
+    assert [key for key, _ in fused(near, said, trusted=0.2)] == ["a", "b", "c"]
+
+
+def test_the_first_hits_lead_as_far_as_they_are_sure() -> None:
+    even = leading([(key, 1.0) for key in "abcdef"])
+    assert even == pytest.approx(dict.fromkeys("abcde", 0.2))
+    steep = leading([("a", 4.0), ("b", 3.75), ("c", 0.0)])
+    assert sum(steep.values()) == pytest.approx(1)
+    assert steep["a"] / steep["b"] == pytest.approx(2.718, rel=1e-3)
+    assert steep["c"] < 1e-6
