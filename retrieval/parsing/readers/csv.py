@@ -29,7 +29,9 @@ def read_csv(source: Source) -> Reading:
     else:
         delimiter = _delimiter(text)
     try:
-        rows = [list(row) for row in csv.reader(io.StringIO(text), delimiter=delimiter)]
+        # A quote that nobody closes would swallow the rest of the file: each line then stands by itself.
+        pieces = [text] if text.count('"') % 2 == 0 else text.split("\n")
+        rows = [row for piece in pieces for row in csv.reader(io.StringIO(piece), delimiter=delimiter)]
     except csv.Error as exc:
         raise ReadError(
             f"“{source.name}” is no well-formed table ({exc}). Save it again as CSV and upload that."

@@ -10,12 +10,16 @@ from retrieval.errors import ReadError
 from retrieval.parsing.archive import damaged, protected
 from retrieval.parsing.blocks import PageBuilder, Reading, table_text
 from retrieval.parsing.clues import SURE, Format
+from retrieval.parsing.doc_marks import Marks
 from retrieval.parsing.source import Source
 
 _MIME = "application/msword"
 _ENCRYPTED, _SECOND_TABLE = 0x0100, 0x0200
 _COMPRESSED = 0x40000000
 _FIRST_WITH_PIECES = 0xC1
+_PARAGRAPH_END = re.compile("[\r\x07\x0c]")
+_ROW, _HEADING = "\uf8e0", 0xF8E0
+"""Marks of our own, from the very end of what is for private use: of a row, and with its level added of a heading."""
 # A field is its instruction, then what it shows.
 _FIELD = re.compile("\x13[^\x13\x14\x15]*(?:\x14([^\x13\x15]*))?\x15")
 _MARKS = str.maketrans({"\x0b": "\n", "\x0c": "\r", "\x0e": "\r", "\x1e": "-", "\x1f": "", "\xa0": " "})
@@ -56,10 +60,35 @@ def _text(main: bytes, table: bytes) -> str:
     while clx[place] == 1:
         place += 3 + struct.unpack_from("<H", clx, place + 1)[0]
     size = struct.unpack_from("<I", clx, place + 1)[0]
-    return "".join(_pieces(main, clx[place + 5 : place + 5 + size]))
+    pieces = _pieces(main, clx[place + 5 : place + 5 + size])
+    try:
+        marks = Marks(main, table)
+        return "".join(_marked(piece, start, width, marks) for piece, start, width in pieces)
+    except (struct.error, IndexError):
+        # The words are worth more than their tables and headings.
+        return "".join(piece for piece, *_ in pieces)
 
 
-def _pieces(main: bytes, plc: bytes) -> Iterator[str]:
+def _marked(piece: str, start: int, width: int, marks: Marks) -> str:
+    """The words of a piece, with marks for what its paragraphs are."""
+    parts: list[str] = []
+    at = 0
+    for end in _PARAGRAPH_END.finditer(piece):
+        parts.append(marks.kept(piece[at : end.start()], start + at * width, width))
+        mark = marks.paragraph(start + end.start() * width)
+        if mark.row_end:
+            parts.append(f"{_ROW}\x07")
+        elif mark.table and end[0] == "\r":
+            parts.append("\n")
+        else:
+            parts.append(f"{chr(_HEADING + mark.heading) if mark.heading else ''}{end[0]}")
+        at = end.end()
+    return "".join(parts) + marks.kept(piece[at:], start + at * width, width)
+
+
+def _pieces(main: bytes, plc: bytes) -> list[tuple[str, int, int]]:
+    """The words of each piece, where they begin, and the bytes that each character takes."""
+    pieces: list[tuple[str, int, int]] = []
     count = (len(plc) - 4) // 12
     bounds = struct.unpack_from(f"<{count + 1}I", plc)
     for i in range(count):
@@ -67,9 +96,11 @@ def _pieces(main: bytes, plc: bytes) -> Iterator[str]:
         where = struct.unpack_from("<I", plc, 4 * (count + 1) + 8 * i + 2)[0]
         if where & _COMPRESSED:
             start = (where & ~_COMPRESSED) // 2
-            yield main[start : start + length].decode("cp1252", errors="replace")
+            pieces.append((main[start : start + length].decode("cp1252", errors="replace"), start, 1))
         else:
-            yield main[where : where + 2 * length].decode("utf-16-le", errors="replace")
+            text = main[where : where + 2 * length].decode("utf-16-le", errors="replace")
+            pieces.append((text, where, 2))
+    return pieces
 
 
 def _blocks(text: str, builder: PageBuilder) -> None:
@@ -84,14 +115,19 @@ def _blocks(text: str, builder: PageBuilder) -> None:
         if rest.strip():
             builder.add("table", table_text(rows))
             rows = []
-            builder.add("paragraph", rest)
+            level = ord(rest[-1]) - _HEADING
+            if 1 <= level <= 9:
+                builder.add("heading", rest[:-1], level=level)
+            else:
+                builder.add("paragraph", rest)
     builder.add("table", table_text(rows))
 
 
 def _rows(cells: list[str]) -> Iterator[list[str]]:
     row: list[str] = []
+    marked = _ROW in cells
     for cell in cells:
-        if not cell and row:
+        if cell == _ROW or (not marked and not cell and row):
             yield row
             row = []
         else:

@@ -36,6 +36,8 @@ _EMPTY = re.compile(
 _HEADING = re.compile(r"^h[1-6]$")
 _SPACE = re.compile(r"[ \t\r\n\f\u00a0]+")
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_EXPONENT = re.compile(r"[+\-−]?\d+$")
+_ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _MAX_DEPTH = 200
 """Deeper nesting is flattened into its text; no page made by people goes so deep."""
 _MAX_SPAN = 1000
@@ -90,7 +92,7 @@ class _Walk:
     def _visit(self, node: LexborNode) -> None:
         tag = node.tag or ""
         if tag == "-text":
-            self._inline.append(_SPACE.sub(" ", node.text_content or ""))
+            self._inline.append(_raised(node, _SPACE.sub(" ", node.text_content or ""), self._inline))
         elif tag.startswith("-") or tag in _UNSEEN or _hidden(node):
             return
         elif tag == "br":
@@ -136,28 +138,35 @@ def _hidden(node: LexborNode) -> bool:
     )
 
 
-def _flat(node: LexborNode) -> str:
-    """Visible text of a node on one line."""
-    parts: list[str] = []
+def _raised(node: LexborNode, text: str, before: list[str]) -> str:
+    """A number above a number is its exponent or a note: 10^6 and 2020^3 are not 106 and 20203."""
+    parent = node.parent
+    exponent = parent is not None and parent.tag == "sup" and _EXPONENT.match(text)
+    return f"^{text}" if exponent and before and before[-1][-1:].isdigit() else text
+
+
+def _flat(node: LexborNode, before: str = "") -> str:
+    """Visible text of a node on one line, where `before` stands in front of it."""
+    parts = [before]
     for item in node.traverse(include_text=True):
         if item.tag == "-text":
             parent = item.parent
             if parent is None or parent.tag not in _UNSEEN:
-                parts.append(item.text_content or "")
+                parts.append(_raised(item, item.text_content or "", parts))
         elif item.tag in {"br", "p", "div", "li", "td", "th", "tr"}:
             parts.append(" ")
-    return " ".join("".join(parts).split())
+    return " ".join("".join(parts[1:]).split())
 
 
 def _list_lines(node: LexborNode, depth: int) -> list[str]:
     """Items as lines with their marks, nested lists indented."""
     lines: list[str] = []
-    number = 0
+    number = _number(node, "start", 1) - 1
     item = node.child
     while item is not None:
         if item.tag == "li":
-            number += 1
-            mark = f"{number}." if node.tag == "ol" else "-"
+            number = _number(item, "value", number + 1)
+            mark = _mark(node.attributes.get("type") or "1", number) if node.tag == "ol" else "-"
             own, nested = _item(item, depth)
             if own:
                 lines.append(f"{'  ' * depth}{mark} {own}")
@@ -166,6 +175,21 @@ def _list_lines(node: LexborNode, depth: int) -> list[str]:
             lines.extend(_list_lines(item, depth + 1))
         item = item.next
     return lines
+
+
+def _number(node: LexborNode, name: str, usual: int) -> int:
+    value = (node.attributes.get(name) or "").strip()
+    return int(value) if value.isdecimal() and len(value) < 7 else usual
+
+
+def _mark(kind: str, number: int) -> str:
+    """What stands before an item: 3., c. or iii."""
+    if kind in {"a", "A"} and 0 < number <= 26:
+        return f"{chr(ord(kind) + number - 1)}."
+    if kind in {"i", "I"} and 0 < number < 40:
+        roman = "x" * (number // 10) + ("", *_ROMAN)[number % 10]
+        return f"{roman if kind == 'i' else roman.upper()}."
+    return f"{number}."
 
 
 def _item(item: LexborNode, depth: int) -> tuple[str, list[str]]:
@@ -178,7 +202,7 @@ def _item(item: LexborNode, depth: int) -> tuple[str, list[str]]:
         elif part.tag == "-text":
             own.append(part.text_content or "")
         elif part.tag not in _UNSEEN and not (part.tag or "").startswith("-") and not _hidden(part):
-            text = _flat(part)
+            text = _flat(part, own[-1] if own else "")
             own.append(text if part.tag in _INLINE else f" {text} ")
         part = part.next
     return " ".join("".join(own).split()), nested

@@ -28,8 +28,9 @@ def read_markdown(source: Source) -> Reading:
         title = found[1] if found else ""
         text = text[front.end() :]
     builder = PageBuilder()
-    tokens = MarkdownIt("commonmark").enable("table").parse(text)
-    first = _Blocks(builder, tokens).add_all()
+    # Author, date and tags are found by nothing else.
+    builder.add("paragraph", _TITLE.sub("", front[1]) if front else "")
+    first = markdown_blocks(text, builder)
     page = builder.page()
     if not page.text:
         raise ReadError(f"“{source.name}” holds no text.", reason="empty")
@@ -37,6 +38,12 @@ def read_markdown(source: Source) -> Reading:
     return Reading(
         "markdown", "text/markdown", (page,), paged=False, metadata=metadata, warnings=notes(decoded)
     )
+
+
+def markdown_blocks(text: str, builder: PageBuilder) -> str:
+    """Add the blocks of Markdown to `builder`; returns its first heading, empty if there is none."""
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    return _Blocks(builder, tokens).add_all()
 
 
 class _Blocks:

@@ -1,11 +1,12 @@
 """OpenDocument: text, spreadsheets, presentations and drawings are one XML vocabulary, walked in document order."""
 
+import re
 import zipfile
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 from retrieval.errors import ReadError
-from retrieval.parsing.archive import damaged, package, protected, xml_root
+from retrieval.parsing.archive import damaged, package, protected, refuse_entities, xml_root
 from retrieval.parsing.blocks import Page, PageBuilder, Reading, table_text
 from retrieval.parsing.clues import SURE, Clues, Format
 from retrieval.parsing.sheets import add_rows
@@ -28,6 +29,7 @@ _MIMES = {
     "odp": "application/vnd.oasis.opendocument.presentation",
     "odg": "application/vnd.oasis.opendocument.graphics",
 }
+_FLAT = re.compile(r"<office:document\b[^>]*?\boffice:mimetype=[\"']([\w./+-]+)[\"']")
 _PARTS = {"odt": "text", "ods": "spreadsheet", "odp": "presentation", "odg": "drawing"}
 _LABELS = {"odt": "a text", "ods": "a spreadsheet", "odp": "a presentation", "odg": "a drawing"}
 _SKIPPED = {f"{_TEXT}tracked-changes", f"{_TEXT}sequence-decls", f"{_OFFICE}forms", f"{_TEXT}variable-decls"}
@@ -40,6 +42,7 @@ _SHAPES = frozenset(
 )
 """What stands in a paragraph but is no part of its words."""
 _VALUES = ("value", "date-value", "string-value", "time-value", "boolean-value")
+_CENTIMETRES = {"in": 2.54, "mm": 0.1, "pt": 2.54 / 72, "pc": 2.54 / 6, "px": 2.54 / 96}
 _MOST_REPEATS = 10_000
 """Sheets fill themselves to their end with one repeated empty cell or row; more copies of content are no data."""
 
@@ -56,12 +59,44 @@ def read_odf(source: Source, kind: str) -> Reading:
             title = _title(archive)
     except _BROKEN as exc:
         raise damaged(source, f"an OpenDocument file ({_LABELS[kind]})") from exc
+    return _reading(source, kind, root, margins, title)
+
+
+def read_flat(source: Source, kind: str) -> Reading:
+    """The same as one XML file without an archive around it. Errors: ReadError."""
+    data = source.data()
+    refuse_entities(data, source)
+    try:
+        root = ET.fromstring(data)  # noqa: S314 - entities were refused
+    except ET.ParseError as exc:
+        raise damaged(source, f"an OpenDocument file ({_LABELS[kind]})") from exc
+    margins = _once(root, f"{_STYLE}header"), _once(root, f"{_STYLE}footer")
+    title = root.findtext(f".//{_OFFICE}meta/{_DC}title") or ""
+    return _reading(source, kind, root, margins, " ".join(title.split()))
+
+
+def _reading(
+    source: Source, kind: str, root: ET.Element, margins: tuple[list[str], list[str]], title: str
+) -> Reading:
+    _promote_titles(root)
     body = root.find(f"{_OFFICE}body/{_OFFICE}{_PARTS[kind]}")
     pages = _pages(body, kind, margins) if body is not None else []
     if not any(page.text for page in pages):
         raise ReadError(f"“{source.name}” is {_LABELS[kind]} without any text.", reason="empty")
     metadata = {"title": title} if title else {}
     return Reading(kind, _MIMES[kind], tuple(pages), paged=kind in {"odp", "odg"}, metadata=metadata)
+
+
+def _promote_titles(root: ET.Element) -> None:
+    """A paragraph in the style of a document's title is its first heading."""
+    styles = {"Title"} | {
+        node.get(f"{_STYLE}name", "")
+        for node in root.iter(f"{_STYLE}style")
+        if node.get(f"{_STYLE}parent-style-name") == "Title"
+    }
+    for node in root.iter(f"{_TEXT}p"):
+        if node.get(f"{_TEXT}style-name") in styles:
+            node.tag = f"{_TEXT}h"
 
 
 def _encrypted(archive: zipfile.ZipFile) -> bool:
@@ -118,8 +153,8 @@ def _sheet(number: int, table: ET.Element) -> Page:
 def _slide(number: int, slide: ET.Element) -> Page:
     builder = PageBuilder(number)
     frames = [node for node in slide if node.tag != f"{_PRESENTATION}notes"]
-    # The title may stand anywhere in the file.
-    frames.sort(key=lambda node: node.get(f"{_PRESENTATION}class") != "title")
+    # The file's own order is that of drawing: the title may stand anywhere in it.
+    frames.sort(key=lambda node: (node.get(f"{_PRESENTATION}class") != "title", *_place(node)))
     for frame in frames:
         if frame.get(f"{_PRESENTATION}class") == "title":
             builder.add("heading", " ".join(_flat(frame).split()))
@@ -133,13 +168,20 @@ def _slide(number: int, slide: ET.Element) -> Page:
     return builder.page()
 
 
+def _place(frame: ET.Element) -> tuple[float, float]:
+    """From top to bottom, what is less than a line apart from left to right; in centimetres."""
+    x, y = ((frame.get(_SVG + name) or "0cm") for name in "xy")
+    across, down = (float(length[:-2] or 0) * _CENTIMETRES.get(length[-2:], 1.0) for length in (x, y))
+    return down // 0.8, across
+
+
 def _blocks(node: ET.Element, builder: PageBuilder) -> None:
     for child in node:
         _visit(child, builder)
 
 
 def _visit(node: ET.Element, builder: PageBuilder) -> None:
-    if node.tag in _SKIPPED:
+    if node.tag in _SKIPPED or node.get(f"{_PRESENTATION}class") == "page-number":
         return
     if node.tag == f"{_TEXT}h":
         level = node.get(f"{_TEXT}outline-level", "1")
@@ -210,6 +252,8 @@ def _rows(table: ET.Element) -> Iterator[ET.Element]:
 def _cells(row: ET.Element, carried: dict[int, tuple[int, str]]) -> list[str]:
     cells: list[str] = []
     filler = ""
+    # A title over the whole sheet is one cell to a reader.
+    lone = not carried and sum(bool(_cell(cell)) for cell in row.findall(f"{_TABLE}table-cell")) == 1
     for cell in row:
         repeat = min(_count(cell, "number-columns-repeated"), _MOST_REPEATS)
         if cell.tag == f"{_TABLE}covered-table-cell":
@@ -221,7 +265,7 @@ def _cells(row: ET.Element, carried: dict[int, tuple[int, str]]) -> list[str]:
         elif cell.tag == f"{_TABLE}table-cell":
             text = _cell(cell)
             wide, high = _count(cell, "number-columns-spanned"), _count(cell, "number-rows-spanned")
-            filler = text if wide > 1 else ""
+            filler = text if wide > 1 and not lone else ""
             for at in range(len(cells), len(cells) + max(wide, repeat)) if high > 1 else ():
                 carried[at] = (high - 1, text)
             cells.extend([text] * repeat)
@@ -298,12 +342,16 @@ def _declared(kind: str) -> Format:
     def claims(clues: Clues) -> int:
         return SURE if clues.mimetype.removesuffix("-template") == _MIMES[kind] else 0
 
+    def flat(clues: Clues) -> int:
+        found = _FLAT.search(clues.text)
+        return SURE if found is not None and found[1].removesuffix("-template") == _MIMES[kind] else 0
+
     return Format(
         kind,
         _MIMES[kind],
         "OpenDocument (.odt, .ods, .odp, .odg)" if kind == "odt" else "",
-        claims,
-        lambda source: read_odf(source, kind),
+        lambda clues: claims(clues) or flat(clues),
+        lambda source: (read_flat if Clues(source).text else read_odf)(source, kind),
     )
 
 

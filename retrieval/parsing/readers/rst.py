@@ -1,6 +1,8 @@
 """reStructuredText by docutils, which neither follows includes nor runs raw parts here."""
 
 import io
+import re
+import textwrap
 from collections.abc import Iterator
 
 import docutils.core
@@ -22,8 +24,12 @@ _SETTINGS = {
     "_disable_config": True,
     "smart_quotes": False,
     "doctitle_xform": False,
+    "docinfo_xform": False,
     "line_length_limit": 1_000_000,
 }
+_DIRECTIVE = re.compile(r"\.\.[ \t]+[\w:+.-]+::[ \t]*(.*)")
+_OPTION = re.compile(r"\s+:[\w-]+:(?:\s|$)")
+_DEEPEST = 20
 _UNSEEN = (n.comment, n.system_message, n.substitution_definition, n.target, n.problematic, n.pending)
 
 
@@ -31,9 +37,7 @@ def read_rst(source: Source) -> Reading:
     """A reStructuredText file as one page. Errors: ReadError when nothing is left in it."""
     decoded = decode(source.data())
     try:
-        tree = docutils.core.publish_doctree(
-            decoded.text, settings_overrides={**_SETTINGS, "warning_stream": io.StringIO()}
-        )
+        tree = _tree(decoded.text)
     except docutils.utils.SystemMessage as exc:
         raise ReadError(
             f"“{source.name}” cannot be read as reStructuredText ({exc}). Rename it to .txt to read it as plain text."
@@ -48,8 +52,29 @@ def read_rst(source: Source) -> Reading:
     return Reading("rst", "text/x-rst", (page,), paged=False, metadata=metadata, warnings=notes(decoded))
 
 
+def _tree(text: str) -> n.document:
+    return docutils.core.publish_doctree(
+        text, settings_overrides={**_SETTINGS, "warning_stream": io.StringIO()}
+    )
+
+
+def _unknown(message: n.system_message, builder: PageBuilder, depth: int) -> None:
+    """What stands under a directive of another program, such as Sphinx, is read as if the directive were not there."""
+    source = next((block.astext() for block in message.findall(n.literal_block)), "")
+    found = _DIRECTIVE.match(source)
+    # Those that are switched off here are known, and refused.
+    if found and "Unknown directive type" in message.astext():
+        builder.add("paragraph", found[1])
+        lines = source[found.end() :].split("\n")
+        inner = "\n".join(line for line in lines if not _OPTION.match(line))
+        _blocks(_tree(textwrap.dedent(inner)), builder, depth)
+
+
 def _blocks(node: n.Node, builder: PageBuilder, depth: int) -> None:
     for child in node.children:
+        if isinstance(child, n.system_message) and depth < _DEEPEST:
+            _unknown(child, builder, depth)
+            continue
         if isinstance(child, _UNSEEN):
             continue
         if isinstance(child, n.section):
@@ -73,6 +98,9 @@ def _blocks(node: n.Node, builder: PageBuilder, depth: int) -> None:
 def _items(node: n.Element, depth: int) -> Iterator[str]:
     for number, item in enumerate(node.children, start=1):
         mark = f"{number}." if isinstance(node, n.enumerated_list) else "-"
+        if isinstance(item, n.field):
+            yield ": ".join(part.astext() for part in item.children)
+            continue
         for part in item.children:
             if isinstance(part, n.bullet_list | n.enumerated_list | n.definition_list):
                 yield from _items(part, depth + 1)

@@ -16,6 +16,13 @@ _MARGIN = re.compile(r"\{\\(?:header|footer)(?:l|r|f)?(?![a-z])")
 _COMMENT = re.compile(r"\{\\\*\\annotation(?![a-z])")
 _SHAPE = re.compile(r"\{\\shp(?![a-z])|\{\\\*\\shpinst(?![a-z])|\{\\shptxt(?![a-z])")
 _PROPERTY = re.compile(r"\{\\sp\s*\{\\sn [^{}]*\}\s*\{\\sv [^{}]*\}\s*\}")
+_DELETED = re.compile(r"\{[^{}]*\\deleted(?![a-z0])[^{}]*\}")
+_STEPS = re.compile(r"\\(intbl|pard|par)(?![a-z])")
+_STYLE = re.compile(r"\{\\s(\d+)[^{}]*?\s(?:heading ([1-9])|title);\}", re.IGNORECASE)
+_USED = re.compile(r"\\s(\d+)(?!\d)")
+_HEADING = 0xF8E1
+"""Marks a heading of the first level, from the end of what is for private use; the levels below come next."""
+_NO_MARKS = dict.fromkeys(range(_HEADING, _HEADING + 9))
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError)
 
 
@@ -23,7 +30,7 @@ def read_rtf(source: Source) -> Reading:
     """A Rich Text file as one page. Errors: ReadError when it is damaged or holds no text."""
     code = source.data().decode("latin-1")
     try:
-        text = rtf_text(code)
+        text = rtf_text(_with_headings(code))
     except _BROKEN as exc:
         raise damaged(source, "a Rich Text file") from exc
     builder = PageBuilder()
@@ -36,15 +43,38 @@ def read_rtf(source: Source) -> Reading:
     return Reading("rtf", "application/rtf", (page,), paged=False, metadata=metadata)
 
 
+def _with_headings(code: str) -> str:
+    """A mark of our own where a paragraph in the style of a heading begins."""
+    levels = {number: int(level or 1) for number, level in _STYLE.findall(code)}
+
+    def marked(match: re.Match[str]) -> str:
+        level = levels.get(match[1])
+        return f"{match[0]}{{\\u{_HEADING + level - 65_537}?}}" if level else match[0]
+
+    return _USED.sub(marked, code) if levels else code
+
+
 def rtf_text(code: str) -> str:
     """Plain text of RTF code, ends of cells as `|`."""
     # striprtf leaves out what stands beside the text; as plain groups it stands where it is referred to.
     code = _FOOTNOTE.sub(r"{ ", code)
     code = _COMMENT.sub(r"{ [Comment]", _MARGIN.sub(r"{\\par", code))
-    code = _SHAPE.sub(r"{\\par", _PROPERTY.sub("", code))
-    text: str = rtf_to_text(code, errors="replace")
+    code = _SHAPE.sub(r"{\\par", _PROPERTY.sub("", _DELETED.sub("", code)))
+    text: str = rtf_to_text(_joined_cells(code), errors="replace")
     # Characters beyond the first plane are written as halves.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _joined_cells(code: str) -> str:
+    """Paragraphs inside a cell as words of it: a row is one line."""
+    inside = False
+
+    def joined(match: re.Match[str]) -> str:
+        nonlocal inside
+        inside = match[1] == "intbl" or (inside and match[1] != "pard")
+        return " " if inside and match[1] == "par" else match[0]
+
+    return _STEPS.sub(joined, code)
 
 
 def rtf_blocks(text: str, builder: PageBuilder) -> None:
@@ -53,11 +83,15 @@ def rtf_blocks(text: str, builder: PageBuilder) -> None:
     kind = False
     for line in clean(text).split("\n"):
         row = line.rstrip().endswith("|")
-        if held and (row != kind or not line.strip()):
+        level = ord(line[0]) - _HEADING + 1 if line else 0
+        heading = 1 <= level <= 9
+        if held and (row != kind or heading or not line.strip()):
             _add(builder, held, table=kind)
-        if line.strip():
+        if heading:
+            builder.add("heading", line.translate(_NO_MARKS).strip(), level=level)
+        elif line.strip():
             kind = row
-            held.append(line)
+            held.append(line.translate(_NO_MARKS))
     _add(builder, held, table=kind)
 
 

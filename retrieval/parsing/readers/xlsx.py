@@ -3,6 +3,7 @@
 import datetime
 import re
 import zipfile
+from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 import python_calamine as calamine
@@ -28,7 +29,19 @@ _UNIT = "\x00"
 _MOST_CELLS = 5_000_000
 _QUOTED = 80
 """Characters of a cell that are repeated with its comment, which may be cut far from the table."""
+_BARE = re.compile(rb"</f>\s*(?:<v\s*/>|<v></v>)?\s*</c>")
+"""A formula that nobody has worked out yet: programs that write workbooks leave that to Excel."""
+_LINK = re.compile(r'=HYPERLINK\(.*,\s*"([^"]*)"\)', re.IGNORECASE)
 _Styles = dict[tuple[int, int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What the library passes over, by row and column."""
+
+    styles: _Styles
+    formulas: _Styles
+    notes: Notes
 
 
 def read_xlsx(source: Source) -> Reading:
@@ -36,24 +49,34 @@ def read_xlsx(source: Source) -> Reading:
     try:
         with package(source) as archive:
             styled, notes = _styled_cells(archive), sheet_notes(archive)
+            formulas = {sheet: _bare_formulas(archive, path) for sheet, path in sheet_parts(archive).items()}
     except _BROKEN as exc:
         raise damaged(source, "an Excel workbook") from exc
-    return _read(source, "xlsx", _MIME, styled, notes)
+    return _read(source, "xlsx", _MIME, styled, notes, formulas)
 
 
 def read_xls(source: Source) -> Reading:
     """A workbook of Excel 97 to 2003 by sheets. Errors: ReadError for damaged and locked files."""
-    return _read(source, "xls", _OLD_MIME, {}, {})
+    return _read(source, "xls", _OLD_MIME, {}, {}, {})
 
 
 def _read(
-    source: Source, name: str, mime: str, styled: dict[str, _Styles], notes: dict[str, Notes]
+    source: Source,
+    name: str,
+    mime: str,
+    styled: dict[str, _Styles],
+    notes: dict[str, Notes],
+    formulas: dict[str, _Styles],
 ) -> Reading:
     try:
         book = calamine.CalamineWorkbook.from_path(str(source.path))
+        of_sheet = {
+            sheet: _Beside(styled.get(sheet, {}), formulas.get(sheet, {}), notes.get(sheet, Notes()))
+            for sheet in book.sheet_names
+        }
         pages = tuple(
-            _sheet(i, book.get_sheet_by_name(sheet), styled.get(sheet, {}), notes.get(sheet, Notes()), source)
-            for i, sheet in enumerate(book.sheet_names, start=1)
+            _sheet(i, book.get_sheet_by_name(sheet), beside, source)
+            for i, (sheet, beside) in enumerate(of_sheet.items(), start=1)
         )
     except calamine.PasswordError as exc:
         raise protected(source) from exc
@@ -68,7 +91,7 @@ def _read(
     return Reading(name, mime, pages, paged=False, metadata=metadata, warnings=warnings)
 
 
-def _sheet(number: int, sheet: calamine.CalamineSheet, styles: _Styles, notes: Notes, source: Source) -> Page:
+def _sheet(number: int, sheet: calamine.CalamineSheet, beside: _Beside, source: Source) -> Page:
     builder = PageBuilder(number)
     builder.add("heading", sheet.name)
     if sheet.total_height * sheet.total_width > _MOST_CELLS:
@@ -79,8 +102,13 @@ def _sheet(number: int, sheet: calamine.CalamineSheet, styles: _Styles, notes: N
         )
     raw = sheet.to_python(skip_empty_area=False)
     rows = [
-        [_shown(value, styles.get((i, j), "")) for j, value in enumerate(row)] for i, row in enumerate(raw)
+        [_shown(value, beside.styles.get((i, j), "")) for j, value in enumerate(row)]
+        for i, row in enumerate(raw)
     ]
+    for (i, j), formula in beside.formulas.items():
+        rows.extend([] for _ in range(len(rows), i + 1))
+        rows[i].extend("" for _ in range(len(rows[i]), j + 1))
+        rows[i][j] = rows[i][j] or formula
     for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
         # A title over the whole sheet is one cell to a reader; cells of data are filled everywhere.
         if top >= len(rows) or left >= len(rows[top]) or not (text := rows[top][left]):
@@ -90,9 +118,9 @@ def _sheet(number: int, sheet: calamine.CalamineSheet, styles: _Styles, notes: N
             for j in range(left, min(right + 1, len(row))):
                 row[j] = row[j] or text
     add_rows(builder, rows)
-    for text in notes.boxes:
+    for text in beside.notes.boxes:
         builder.add("paragraph", text)
-    for comment in notes.comments:
+    for comment in beside.notes.comments:
         value = " ".join(_at(rows, comment.cell).split())[:_QUOTED]
         about = f"{comment.cell} “{value}”" if value else comment.cell
         by = f" by {comment.by}" if comment.by else ""
@@ -162,6 +190,22 @@ def _cells(part: object, formats: dict[str, str]) -> _Styles:
         elif node.tag == f"{_MAIN}row":
             node.clear()
     return cells
+
+
+def _bare_formulas(archive: zipfile.ZipFile, path: str) -> _Styles:
+    """Formulas without a value as they are written; of a link the words that it shows."""
+    if not _BARE.search(archive.read(path)):
+        return {}
+    found: _Styles = {}
+    with archive.open(path) as part:
+        for _, node in ET.iterparse(part):  # noqa: S314 - `package` refused entities
+            if node.tag == f"{_MAIN}c" and not node.findtext(f"{_MAIN}v"):
+                where, formula = place(node.get("r", "")), node.findtext(f"{_MAIN}f")
+                if where and formula:
+                    found[where] = _LINK.sub(r"\1", f"={formula}")
+            elif node.tag == f"{_MAIN}row":
+                node.clear()
+    return found
 
 
 def _telling_styles(archive: zipfile.ZipFile) -> dict[str, str]:
