@@ -1,7 +1,7 @@
 """The one transaction in which a new version begins to serve."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from uuid import UUID
 
@@ -24,9 +24,6 @@ from retrieval.spaces import spaces_lock
 WAITING = 50_000
 """Vectors that may wait for the approximate index: comparing them all takes some 20 ms."""
 _ROWS = 1000
-_COMMIT = timedelta(minutes=15)
-"""A long document's rows take their time, more so when they enter the index at once. The row is locked
-meanwhile, so nothing else can renew the lease."""
 
 _COLUMNS = (
     *("id", "created_at", "team_id", "collection_id", "document_id", "version"),
@@ -60,7 +57,8 @@ def version_commit(
     Errors: LeaseLost when the job is somebody else's, SpaceChanged when another space is active now; nothing is
     changed then.
     """
-    lease.write(lease_expires_at=timezone.now() + _COMMIT)
+    lease.write()
+    # However long this takes, nobody takes the document over: its row is locked, and ready when it is not.
     with transaction.atomic():
         spaces_lock(alone=False)
         if space_active() != space:

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from asgiref.sync import async_to_sync
 from django.db import connection, transaction
@@ -16,14 +15,12 @@ from retrieval.chunking import ChunkCut
 from retrieval.copying import halves, rows_copy
 from retrieval.lease import Lease
 from retrieval.models import EmbeddingDraft, EmbeddingSpace
+from retrieval.patience import tries
 from retrieval.ports import embed, run_db
 from retrieval.vectors import Matrix, unit_vectors
 
 IN_FLIGHT = 3
 """One is computed, one waits at the server so that it is never idle, one is paid for and written down."""
-_PAUSES = (1.0, 4.0, 10.0, 20.0)
-"""Seconds between tries when the embedder says that trying again may help."""
-_LONGEST_PAUSE = 60.0
 
 _COLUMNS = ("id", "created_at", "team_id", "document_id", "space_id", "content_hash", "embedding")
 _REUSE = """
@@ -57,7 +54,9 @@ def drafts_fill(lease: Lease, space: EmbeddingSpace, cuts: Sequence[ChunkCut]) -
     texts = {
         (key := content_hash(cut.embedded_text)): _Text(key, cut.embedded_text, cut.tokens) for cut in cuts
     }
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
+        # First the lease, as with every write: of a document that is gone or ready no draft stays behind.
+        lease.write()
         cursor.execute(
             _REUSE,
             {"team": lease.team_id, "document": lease.document_id, "space": space.pk, "hashes": list(texts)},
@@ -104,10 +103,11 @@ class _Buying:
             self._stopped = self._stopped or not whole
 
     async def _vectors(self, batch: list[_Text]) -> Matrix:
-        for pause in _PAUSES:
-            with _Patience() as patience:
+        for patience in tries():
+            with patience:
                 return await self._ask(batch)
-            await self._wait(max(pause, patience.asked_for))
+            await run_db()(self._lease.renew)
+            await asyncio.sleep(patience.seconds)
         return await self._ask(batch)
 
     async def _ask(self, batch: list[_Text]) -> Matrix:
@@ -120,10 +120,6 @@ class _Buying:
         }
         answer = await embed([item.text for item in batch], space=self._space, role="passage", payer=payer)
         return unit_vectors(answer, texts=len(batch), dimension=self._space.dimension)
-
-    async def _wait(self, seconds: float) -> None:
-        await run_db()(self._lease.write)
-        await asyncio.sleep(min(seconds, _LONGEST_PAUSE))
 
     def _keep(self, batch: list[_Text], matrix: Matrix) -> None:
         self._done += len(batch)
@@ -147,20 +143,3 @@ class _Buying:
                     for item, vector in zip(batch, halves(matrix), strict=True)
                 ),
             )
-
-
-class _Patience:
-    """Swallows an error that says of itself that trying again may help; the embedder's classes are not ours to name."""
-
-    def __init__(self) -> None:
-        self.asked_for = 0.0
-        """Seconds the server asked to wait."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception) or not getattr(error, "retryable", False):
-            return False
-        self.asked_for = float(getattr(error, "retry_after", None) or 0.0)
-        return True

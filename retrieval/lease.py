@@ -3,7 +3,7 @@
 import os
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,14 +11,17 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from retrieval.errors import LeaseLost
+from retrieval.lanes import lane
 from retrieval.models import WORKING, Document, Status
 
 STUCK = timedelta(minutes=20)
 """A job that shows no progress for so long is not held on to any more: longer than any one step may take."""
+FIRST_LOOK = timedelta(minutes=2)
+"""After this a queued document whose message was lost is enqueued again."""
 MAX_ATTEMPTS = 4
 """A document whose worker died this often without any progress in between is given up with its reason."""
 
@@ -61,6 +64,13 @@ class Lease:
         moving = self._mine().filter(progressed_at__gt=timezone.now() - STUCK)
         if not moving.update(lease_expires_at=lease_end()):
             raise LeaseLost
+
+    def reading(self, page: int, pages: int) -> None:
+        """Being read still: at this page of so many, or, without any, at the one before. Errors: LeaseLost."""
+        if pages:
+            self.write(progress_done=page, progress_total=pages)
+        else:
+            self.renew()
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -127,6 +137,30 @@ def lease_take(document_id: UUID) -> Lease | None:
         level=row.collection.level,
         chunking=row.collection.chunking,
     )
+
+
+def documents_due(*, full: Collection[str] = (), limit: int = 200) -> list[tuple[UUID, str]]:
+    """Unfinished documents that no worker seems to hold (lost messages, expired leases), each with its queue.
+
+    What waits for one of the `full` queues is in it still: enqueued again and again, ten thousand files would become a
+    hundred thousand messages. Each is marked as looked at, so that it is not enqueued every few seconds.
+    """
+    now = timezone.now()
+    small = Q(size__lte=settings.INGEST_SMALL_BYTES)
+    lost = Q(status=Status.QUEUED)
+    for queue, its in ((settings.INGEST_QUEUE_SMALL, small), (settings.INGEST_QUEUE, ~small)):
+        if queue in full:
+            lost &= ~its
+    with transaction.atomic():
+        rows = list(
+            Document.objects.select_for_update(skip_locked=True)
+            .filter(lost | Q(status__in=WORKING), lease_expires_at__lt=now)
+            .order_by("lease_expires_at")
+            .values_list("pk", "status", "size")[:limit]
+        )
+        queued = [pk for pk, status, _ in rows if status == Status.QUEUED]
+        Document.objects.filter(pk__in=queued).update(lease_expires_at=now + 5 * FIRST_LOOK)
+    return [(pk, lane(size)) for pk, _, size in rows]
 
 
 def _is_free(row: Document) -> bool:

@@ -5,6 +5,7 @@ one does. Vectors that were paid for are kept as drafts, so that a job that was 
 """
 
 import logging
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -20,6 +21,7 @@ from retrieval.fetching import original_fetch
 from retrieval.lease import Lease, lease_take
 from retrieval.models import Document, Status
 from retrieval.parsing import Reading
+from retrieval.patience import tries
 from retrieval.ports import password_open
 from retrieval.previews import chunking_settings
 from retrieval.spaces import space_current
@@ -32,8 +34,8 @@ _DATABASE_AWAY = (OperationalError, InterfaceError)
 def run(document_id: UUID) -> str:
     """Work on one document until it is ready, failed, or somebody else's. Returns its status, empty if it is gone.
 
-    Errors: OperationalError or InterfaceError while the database is away: nothing can be written then, the lease
-    expires and the job is taken up again.
+    Errors: OperationalError, InterfaceError or the tier above's own while the database is away: nothing can be
+    written then, the lease expires and the job is taken up again.
     """
     lease = lease_take(document_id)
     if lease is not None:
@@ -58,7 +60,7 @@ class _Outcome:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if error is None or not isinstance(error, Exception) or isinstance(error, _DATABASE_AWAY):
+        if error is None or not isinstance(error, Exception) or _database_away(error):
             return False
         if isinstance(error, LeaseLost):
             logger.info("document %s was taken over or cancelled at %s", self._lease.document_id, self.step)
@@ -84,6 +86,11 @@ class _Outcome:
         except LeaseLost:
             logger.info("document %s was taken over while it failed", self._lease.document_id)
         return True
+
+
+def _database_away(error: Exception) -> bool:
+    """Whether nothing can be written now, as Django says it or the tier above."""
+    return isinstance(error, _DATABASE_AWAY) or getattr(error, "code", "") == "database_unavailable"
 
 
 def _unforeseen(error: Exception) -> bool:
@@ -116,18 +123,29 @@ def _parse(lease: Lease, outcome: _Outcome) -> Reading:
     outcome.step = Status.PARSING
     password = password_open(lease.password_sealed)
     try:
-        with storage.blob_file(lease.sha256) as path:
-            return parsing.read(path, lease.name, password=password, heartbeat=lease.renew)
+        for patience in tries():
+            with patience:
+                return _read(lease, password)
+            lease.renew()
+            time.sleep(patience.seconds)
+        return _read(lease, password)
     except Gone as exc:
         raise RetrievalError(
             f"The original of “{lease.name}” is not in the store any more. Remove the document and upload it again."
         ) from exc
 
 
+def _read(lease: Lease, password: str | None) -> Reading:
+    with storage.blob_file(lease.sha256) as path:
+        return parsing.read(path, lease.name, password=password, heartbeat=lease.reading)
+
+
 def _chunk(lease: Lease, outcome: _Outcome, reading: Reading) -> list[ChunkCut]:
     outcome.step = Status.CHUNKING
     lease.write(
         status=Status.CHUNKING,
+        progress_done=0,
+        progress_total=0,
         mime=reading.mime,
         reader=f"{reading.format}/{parsing.VERSION}",
         pages=len(reading.pages) if reading.paged else None,

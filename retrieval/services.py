@@ -1,7 +1,7 @@
 """Writes: documents and their ingestion. Each takes a row that a selector gave out under the caller's rights."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import BinaryIO
 from uuid import UUID
@@ -14,13 +14,10 @@ from retrieval import pipeline, storage
 from retrieval.blobs import blob_lock, blobs_release
 from retrieval.errors import Conflict, Invalid
 from retrieval.fetch import address_parts
-from retrieval.lanes import lane
+from retrieval.lease import FIRST_LOOK
 from retrieval.models import WORKING, Collection, Document, Status
 from retrieval.names import name_clean
 from retrieval.ports import password_seal
-
-_FIRST_LOOK = timedelta(minutes=2)
-"""After this a queued document whose message was lost is enqueued again."""
 
 
 def document_create(
@@ -79,7 +76,7 @@ def document_fetch(*, collection: Collection, url: str, created_by: str) -> tupl
 
 
 def _waiting() -> dict[str, datetime]:
-    return {"queued_at": timezone.now(), "lease_expires_at": timezone.now() + _FIRST_LOOK}
+    return {"queued_at": timezone.now(), "lease_expires_at": timezone.now() + FIRST_LOOK}
 
 
 def document_replace(
@@ -169,24 +166,6 @@ def document_cancel(*, document: Document) -> Document:
 def document_ingest(document_id: UUID) -> str:
     """Run one ingestion job to its end and return the status it left; see `pipeline.run`."""
     return pipeline.run(document_id)
-
-
-def documents_due(*, limit: int = 200) -> list[tuple[UUID, str]]:
-    """Unfinished documents that no worker seems to hold (lost messages, expired leases), each with its queue.
-
-    Each is marked as looked at, so that a long queue is not enqueued again every few seconds.
-    """
-    now = timezone.now()
-    with transaction.atomic():
-        rows = list(
-            Document.objects.select_for_update(skip_locked=True)
-            .filter(status__in=(Status.QUEUED, *WORKING), lease_expires_at__lt=now)
-            .order_by("lease_expires_at")
-            .values_list("pk", "status", "size")[:limit]
-        )
-        queued = [pk for pk, status, _ in rows if status == Status.QUEUED]
-        Document.objects.filter(pk__in=queued).update(lease_expires_at=now + 5 * _FIRST_LOOK)
-    return [(pk, lane(size)) for pk, _, size in rows]
 
 
 def _requeue(row: Document, password: str = "") -> None:

@@ -3,9 +3,13 @@
 import time
 from uuid import UUID
 
-from celery import shared_task
+from celery import current_app, shared_task
+from django.conf import settings
+from kombu.exceptions import ChannelError
 
-from retrieval import blobs, keyword_index, rebuild, services, spaces
+from retrieval import blobs, keyword_index, lease, rebuild, services, spaces
+
+_LANES = (settings.INGEST_QUEUE, settings.INGEST_QUEUE_SMALL)
 
 
 @shared_task(name="retrieval.tasks.document_ingest", acks_late=False, ignore_result=True)
@@ -17,10 +21,20 @@ def document_ingest(document_id: str) -> None:
 @shared_task(name="retrieval.tasks.documents_requeue_expired", ignore_result=True)
 def documents_requeue_expired() -> int:
     """Enqueue again what a killed worker or a lost message left unfinished. Returns how many."""
-    due = services.documents_due()
+    due = lease.documents_due(full=[queue for queue in _LANES if _messages(queue)])
     for document_id, queue in due:
         document_ingest.apply_async((str(document_id),), queue=queue)
     return len(due)
+
+
+def _messages(queue: str) -> int:
+    """How many wait in a queue."""
+    with current_app.connection_or_acquire() as broker:
+        try:
+            return int(broker.default_channel.queue_declare(queue, passive=True).message_count)
+        except ChannelError:
+            # Redis and Valkey know no empty list.
+            return 0
 
 
 @shared_task(name="retrieval.tasks.spaces_advance", ignore_result=True)

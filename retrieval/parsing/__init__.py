@@ -22,11 +22,12 @@ def read(
     *,
     password: str | None = None,
     limits: Limits = DEFAULT,
-    heartbeat: Callable[[], None] | None = None,
+    heartbeat: Callable[[int, int], None] | None = None,
 ) -> Reading:
     """What a file holds, read as what it is and not as what it is called.
 
-    `heartbeat` is called every two seconds while reading; what it raises stops the reading.
+    `heartbeat` is called with (page, pages) at each page that takes its time, and with zeros every two seconds; what it
+    raises stops the reading.
     Errors: ReadError whose message says what happened, what it means and what to do.
     """
     if isinstance(content, Path):

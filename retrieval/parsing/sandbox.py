@@ -57,7 +57,7 @@ class _Reader:
         return self._process.poll() is None
 
     def answer(
-        self, source: Source, heartbeat: Callable[[], None] | None = None, *, picture: int = 0
+        self, source: Source, heartbeat: Callable[[int, int], None] | None = None, *, picture: int = 0
     ) -> bytes:
         """A Reading as `wire` has it, or the picture of a page.
 
@@ -103,7 +103,7 @@ class _Reader:
             return False
         return True
 
-    def _wait(self, source: Source, heartbeat: Callable[[], None] | None) -> bool:
+    def _wait(self, source: Source, heartbeat: Callable[[int, int], None] | None) -> bool:
         """True when the answer is whole, False when the process ended before."""
         pipe = self._process.stdout
         assert pipe is not None
@@ -112,17 +112,19 @@ class _Reader:
             while True:
                 self._wait_line(selector, source, heartbeat)
                 line = pipe.readline()
-                # A page more: the time starts anew.
                 if not line.startswith(b"page "):
                     return line == b"done\n"
+                # A page more: the time starts anew.
+                if heartbeat is not None:
+                    heartbeat(*map(int, line.split()[1:]))
 
     def _wait_line(
-        self, selector: selectors.BaseSelector, source: Source, heartbeat: Callable[[], None] | None
+        self, selector: selectors.BaseSelector, source: Source, heartbeat: Callable[[int, int], None] | None
     ) -> None:
         deadline = time.monotonic() + source.limits.wall_seconds
         while not selector.select(timeout=PULSE_SECONDS):
             if heartbeat is not None:
-                heartbeat()
+                heartbeat(0, 0)
             if time.monotonic() > deadline:
                 raise _Late
 
@@ -151,8 +153,8 @@ _idle: list[_Reader] = []
 _lock = threading.Lock()
 
 
-def read_confined(source: Source, *, heartbeat: Callable[[], None] | None = None) -> Reading:
-    """Read a file in another process. `heartbeat` is called every two seconds; what it raises stops the reading.
+def read_confined(source: Source, *, heartbeat: Callable[[int, int], None] | None = None) -> Reading:
+    """Read a file in another process. `heartbeat` is called as in `parsing.read`; what it raises stops the reading.
 
     A page at which it stops twice is left out. Errors: ReadError, also when the process crashed or ran out of time
     (reasons `crashed`, `timeout`).

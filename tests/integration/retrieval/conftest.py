@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
-from retrieval import drafts, services
+from retrieval import patience, services
 from retrieval.collections import collection_create
 from retrieval.models import Collection, Document
 from retrieval.search import search
@@ -27,7 +27,7 @@ def twin(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> embedders.TwinE
     embedders.twin.reset()
     settings.RETRIEVAL_EMBEDDER = "tests.integration.retrieval.embedders.twin"
     settings.EMBEDDING_MODEL = "twin"
-    monkeypatch.setattr(drafts, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(patience, "PAUSES", (0.0, 0.0))
     return embedders.twin
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from retrieval import removal, selectors, services, storage
 from retrieval.collections import collection_create
 from retrieval.errors import Conflict, LeaseLost
-from retrieval.lease import MAX_ATTEMPTS, lease_take
+from retrieval.lease import MAX_ATTEMPTS, documents_due, lease_take
 from retrieval.models import Chunk, Collection, Document, EmbeddingDraft, EmbeddingSpace
 from retrieval.types import Viewer
 from tests.integration.retrieval.conftest import PERSON, TEAM, Put, find
@@ -259,10 +259,10 @@ def test_what_nobody_works_on_is_due(
     )
     expires = timezone.now() - timedelta(seconds=float(str(changes["age"])))
     Document.objects.filter(pk=row.pk).update(status=changes["status"], lease_expires_at=expires)
-    assert services.documents_due() == ([(row.pk, "ingest.small")] if due else [])
+    assert documents_due() == ([(row.pk, "ingest.small")] if due else [])
     if changes["status"] == "queued":
         # Looked at just now: a long queue is not enqueued again at every beat.
-        assert services.documents_due() == []
+        assert documents_due() == []
 
 
 def test_cancel_stops_the_worker_at_its_next_write(put: Put, twin: TwinEmbedder) -> None:

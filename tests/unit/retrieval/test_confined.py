@@ -107,7 +107,8 @@ def test_a_page_that_kills_the_reader_twice_is_left_out_and_named(monkeypatch: p
 def test_the_caller_can_stop_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "PULSE_SECONDS", 0.05)
 
-    def lost() -> None:
+    def lost(page: int, pages: int) -> None:
+        assert (page, pages) == (0, 0)
         raise LeaseLost
 
     with pytest.raises(LeaseLost):
@@ -181,7 +182,9 @@ def test_text_in_a_picture_is_recognised_and_says_so(tmp_path: Path) -> None:
     image = Image.new("RGB", (420, 80), "white")
     ImageDraw.Draw(image).text((20, 20), "Invoice 2024 paid", fill="black", font=ImageFont.load_default(32))
     image.save(tmp_path / "scan.png")
-    reading = read(tmp_path / "scan.png", "scan.png")
+    seen: list[tuple[int, int]] = []
+    reading = read(tmp_path / "scan.png", "scan.png", heartbeat=lambda page, pages: seen.append((page, pages)))
+    assert (1, 1) in seen
     assert "Invoice" in reading.text
     assert reading.pages[0].ocr
     assert reading.pages[0].confidence > 0.5
