@@ -162,11 +162,11 @@ def _block_atoms(
     table = block.kind == "table"
     header = _header_row(whole) if table else ""
     caption = " ".join(before.split()) if table else ""
-    for start, end in _split(whole, cut, count, size):
+    for start, end, tokens in _split(whole, cut, count, size):
         yield _Atom(
             start=offset + block.start + start,
             end=offset + block.start + end,
-            tokens=max(1, count(whole[start:end])),
+            tokens=max(1, tokens),
             kind=block.kind,
             path=block.heading,
             header="\n".join(filter(None, (caption, header if start > 0 else ""))),
@@ -185,18 +185,17 @@ def _header_row(table: str) -> str:
 
 def _split(
     text: str, cut: re.Pattern[str], count: Callable[[str], int], size: int
-) -> Iterator[tuple[int, int]]:
-    """Spans without surrounding blanks, each of at most `size` tokens: by `cut`, else by words, else by length."""
+) -> Iterator[tuple[int, int, int]]:
+    """Spans without surrounding blanks with their tokens, at most `size`: by `cut`, else by words, else by length."""
     for start, end in _spans(text, cut):
-        if count(text[start:end]) <= size:
-            yield start, end
+        tokens = count(text[start:end])
+        if tokens <= size:
+            yield start, end, tokens
             continue
         for first, last in _spans(text[start:end], _WORD):
-            if last - first <= _CHARACTERS:
-                yield start + first, start + last
-                continue
-            for at in range(first, last, _CHARACTERS):
-                yield start + at, start + min(at + _CHARACTERS, last)
+            for at in range(start + first, start + last, _CHARACTERS):
+                stop = min(at + _CHARACTERS, start + last)
+                yield at, stop, count(text[at:stop])
 
 
 def _spans(text: str, cut: re.Pattern[str]) -> Iterator[tuple[int, int]]:

@@ -35,16 +35,17 @@ def integers(values: Sequence[int]) -> bytes:
     """An `integer[]`."""
     if not values:
         return struct.pack(">iii", 0, 0, _INT4)
-    each = [part for value in values for part in (4, value)]
-    return struct.pack(f">iiiii{len(each)}i", 1, 0, _INT4, len(values), 1, *each)
+    # Each behind its size, four bytes.
+    each = np.full((len(values), 2), 4, dtype=">i4")
+    each[:, 1] = values
+    return struct.pack(">iiiii", 1, 0, _INT4, len(values), 1) + each.tobytes()
 
 
 def sparse(values: Mapping[int, float], dimension: int) -> bytes:
     """A `sparsevec` of what stands at these places, counted from 1 and in ascending order."""
-    places = [place - 1 for place in values]
-    return struct.pack(
-        f">iii{len(places)}i{len(places)}f", dimension, len(places), 0, *places, *values.values()
-    )
+    places = np.fromiter((place - 1 for place in values), dtype=">i4", count=len(values))
+    weights = np.fromiter(values.values(), dtype=">f4", count=len(values))
+    return struct.pack(">iii", dimension, len(values), 0) + places.tobytes() + weights.tobytes()
 
 
 def halves(matrix: npt.NDArray[np.float32]) -> Half:

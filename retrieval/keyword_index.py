@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -54,7 +55,7 @@ def document_words_write(document_id: UUID, collection_id: UUID) -> str:
     language = language_of("\n".join(text for _, _, text in rows[:_SAMPLED]))
     configuration = CONFIGURATIONS.get(language, UNSTEMMED)
     chunks, length = stored + _SUPPOSED[0], words + _SUPPOSED[1]
-    stems: dict[str, list[tuple[int, int]]] = {}
+    stems: dict[str, tuple[int, ...]] = {}
     for start in range(0, len(rows), _ROWS):
         part = rows[start : start + _ROWS]
         said = [words_of(f"{heading}\n{text}") for _, heading, text in part]
@@ -72,25 +73,23 @@ def document_words_write(document_id: UUID, collection_id: UUID) -> str:
     return language
 
 
-def _stems_learn(stems: dict[str, list[tuple[int, int]]], said: Sequence[Words], configuration: str) -> None:
-    """Add what is not among `stems` yet: (term, times) of each word; nothing for one that the language passes over."""
+def _stems_learn(stems: dict[str, tuple[int, ...]], said: Sequence[Words], configuration: str) -> None:
+    """Add what is not among `stems` yet: the terms of each word; none for one that the language passes over."""
     words = {word for item in said for word in item.spaced.split()} - stems.keys()
     pairs = {pair for item in said for pair in item.pairs.split()} - stems.keys()
     if not words and not pairs:
         return
-    stems |= {word: [] for word in words | pairs}
+    stems |= dict.fromkeys(words | pairs, ())
     with connection.cursor() as cursor:
         cursor.execute(_STEMS, {"words": list(words), "pairs": list(pairs), "configuration": configuration})
         for word, term, times in cursor.fetchall():
-            stems[word].append((term, times))
+            stems[word] += (term,) * times
 
 
-def _counted(said: Words, stems: Mapping[str, list[tuple[int, int]]]) -> Counter[int]:
+def _counted(said: Words, stems: Mapping[str, tuple[int, ...]]) -> Counter[int]:
     """How often each term is said, in their order."""
-    found: Counter[int] = Counter()
-    for word, times in Counter([*said.spaced.split(), *said.pairs.split()]).items():
-        for term, each in stems[word]:
-            found[term] += times * each
+    words = (*said.spaced.split(), *said.pairs.split())
+    found = Counter(chain.from_iterable(map(stems.__getitem__, words)))
     return Counter(dict(sorted(found.items())))
 
 

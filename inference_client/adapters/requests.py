@@ -96,7 +96,8 @@ def vector(value: object, packed_as: str = "f") -> list[float]:
         except (ValueError, struct.error) as exc:
             raise MalformedAnswer(code="bad_vector") from exc
     numbers = items(value)
-    if not numbers or not all(isinstance(number, int | float) for number in numbers):
+    # Their types, without a step of Python for each: a batch has ten thousand numbers.
+    if not numbers or not {int, float}.issuperset(map(type, numbers)):
         raise MalformedAnswer(code="bad_vector")
     return numbers
 
