@@ -54,8 +54,9 @@ def manage(env: dict[str, str], *words: str, check: bool = True) -> str:
     return done.stdout
 
 
-def services(data: Path, *, core: int = 1) -> dict[str, str]:
-    """PostgreSQL and Valkey on one core, like all that is started later, and the environment that finds them."""
+def services(data: Path, *, core: int | None = 1) -> dict[str, str]:
+    """PostgreSQL and Valkey on one core (None: on all), like all that is started later, and the environment that finds
+    them."""
     env = {
         **os.environ,
         "TESSERA_DATA": str(data),
@@ -68,7 +69,8 @@ def services(data: Path, *, core: int = 1) -> dict[str, str]:
         "PUBLIC_URL": f"http://127.0.0.1:{WEB_PORT}",
         "LOG_LEVEL": "WARNING",
     }
-    os.sched_setaffinity(0, {core % os.cpu_count()})  # type: ignore[operator]
+    if core is not None:
+        os.sched_setaffinity(0, {core % (os.cpu_count() or 1)})
     manage(env, "up", "--services-only", "--data", str(data), "--detach")
     return env
 

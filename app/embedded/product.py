@@ -23,6 +23,8 @@ INGEST_SECONDS = 60
 _LISTENERS_SECONDS = 10
 _PYTHON = (sys.executable, "-m")
 _CELERY = (*_PYTHON, "celery", "-A", "app.celery")
+_PROCESSES = {"ingest": 2}
+"""Where more than one task at a time: the embedder works for one file while another is read or committed."""
 # The web server first, so that answers under way can still be finished and booked.
 STOP_ORDER = (
     ("web",),
@@ -75,8 +77,9 @@ def web_program(product: Product) -> Program:
 
 
 def worker_program(name: str, queues: tuple[str, ...]) -> Program:
-    """A Celery worker, one task at a time. Ingestion has its own: sweeping never waits for a long file."""
-    options = f"--queues {','.join(queues)} --hostname {name}@tessera --concurrency 1 --loglevel WARNING"
+    """A Celery worker. Ingestion has its own: sweeping never waits for a long file."""
+    options = f"--queues {','.join(queues)} --hostname {name}@tessera --loglevel WARNING"
+    options += f" --concurrency {_PROCESSES.get(name, 1)}"
     return Program(
         name=name,
         argv=(*_CELERY, "worker", *options.split(), "--without-gossip", "--without-mingle"),

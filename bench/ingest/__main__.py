@@ -106,11 +106,11 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def text(folder: Path, chunks: int) -> Path:
-    """A file that gives about so many chunks, no two alike."""
-    path = folder / "long.txt"
+def text(folder: Path, chunks: int, *, name: str = "long.txt", first: int = 0) -> Path:
+    """A file that gives about so many chunks, no two alike; nor those of a file whose numbers are others."""
+    path = folder / name
     with path.open("w") as out:
-        for number in range(chunks):
+        for number in range(first, first + chunks):
             out.write(f"Paragraph {number}. " + f"Valve {number} of the plant opens at noon. " * 22 + "\n\n")
     return path
 
