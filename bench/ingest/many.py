@@ -15,7 +15,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -36,7 +35,8 @@ from bench.stack import (
     wait_for,
 )
 
-WORKERS = {"ingest": ("ingest", "ingest.small"), "ingest-small": ("ingest.small",)}
+WORKERS = {"ingest": ("ingest", "ingest.small", "default"), "ingest-small": ("ingest.small", "default")}
+"""With a queue that is not of ingestion: else they would yield to whatever else runs on the machine (`app.celery`)."""
 _IN_LINE = """
 import json, sys, time
 from pathlib import Path
@@ -85,7 +85,9 @@ def main() -> None:
                     server = paced(rate)
                     processes.append(server)
                 put(env, files(data / f"warm{number}", 6, 60, first=10_000_000 * (number + 1)))
-                folder = files(data / f"files{number}", options.files, options.chunks, first=1_000_000 * number)
+                folder = files(
+                    data / f"files{number}", options.files, options.chunks, first=1_000_000 * number
+                )
                 print(json.dumps(measure(env, folder, server, workers)), flush=True)
         finally:
             for process in workers:
@@ -126,7 +128,9 @@ def measure(
 def put(env: dict[str, str], folder: Path) -> dict[str, float]:
     """Put a folder's files in line and wait until the last one is ready."""
     script = _IN_LINE.format(folder=str(folder), name=folder.name)
-    found: dict[str, float] = json.loads(manage(env, "shell", "-v", "0", "-c", script).strip().splitlines()[-1])
+    found: dict[str, float] = json.loads(
+        manage(env, "shell", "-v", "0", "-c", script).strip().splitlines()[-1]
+    )
     if found["failed"]:
         sys.exit(f"Files were not embedded: {found['failed']}")
     return found

@@ -1,4 +1,4 @@
-"""A stand-in for an embedding server on hardware of its own: it answers at a set pace and takes next to no CPU time here.
+"""A stand-in for an embedding server on hardware of its own: answers at a set pace, next to no CPU time here.
 
     python -m bench.ingest.paced --port 9133 --rate 2000
 
@@ -79,7 +79,9 @@ async def serve(port: int, rate: float) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--rate", type=float, required=True)
     options = parser.parse_args()

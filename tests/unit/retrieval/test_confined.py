@@ -183,7 +183,9 @@ def test_text_in_a_picture_is_recognised_and_says_so(tmp_path: Path) -> None:
     ImageDraw.Draw(image).text((20, 20), "Invoice 2024 paid", fill="black", font=ImageFont.load_default(32))
     image.save(tmp_path / "scan.png")
     seen: list[tuple[int, int]] = []
-    reading = read(tmp_path / "scan.png", "scan.png", heartbeat=lambda page, pages: seen.append((page, pages)))
+    reading = read(
+        tmp_path / "scan.png", "scan.png", heartbeat=lambda page, pages: seen.append((page, pages))
+    )
     assert (1, 1) in seen
     assert "Invoice" in reading.text
     assert reading.pages[0].ocr
