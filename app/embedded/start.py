@@ -66,6 +66,7 @@ def up(options: Options, *, say: Say, announce: Callable[[str], None]) -> None:
         supervisor.signals_take()
         try:
             leftovers_stop(layout, say)
+            say(f"starting in {layout.data}")
             announce(_start(supervisor, options))
             supervisor.watch()
             say("stopping")
