@@ -1,12 +1,13 @@
 """Collections as the API makes and shows them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Count, prefetch_related_objects
 
+from app.accounts.colleagues import colleague_principal, principal_names
 from app.accounts.models import Team
 from app.accounts.selectors import Caller, principal_of, team_of, viewer_of
 from app.audit.services import Verb as AuditVerb
@@ -25,8 +26,14 @@ def collection_make(*, caller: Caller, team: UUID | None = None, **fields: Any) 
 
 
 @transaction.atomic
-def collection_grant(*, caller: Caller, collection: Collection, principal: str, verb: Verb | None) -> None:
-    """Give a team or a person a right in a collection, or take it away. Errors: of `grant_set`."""
+def collection_grant(
+    *, caller: Caller, collection: Collection, verb: Verb | None, principal: str = "", email: str = ""
+) -> None:
+    """Give a team or a person a right in a collection, or take it away; `email` names a person of the caller's teams.
+
+    Errors: of `grant_set`, NotFound.
+    """
+    principal = principal or colleague_principal(caller, email)
     before = (
         Grant.objects.filter(collection=collection, principal=principal)
         .values_list("verb", flat=True)
@@ -41,6 +48,21 @@ def collection_grant(*, caller: Caller, collection: Collection, principal: str, 
         before=f"{principal} {before}" if before else "",
         after=f"{principal} {verb}" if verb else "",
     )
+
+
+def grants_shown(rows: Iterable[Grant]) -> list[dict[str, Any]]:
+    """Grants with what people call those who have them."""
+    grants = list(rows)
+    names = principal_names(row.principal for row in grants)
+    return [
+        {
+            "principal": row.principal,
+            "name": names.get(row.principal),
+            "verb": row.verb,
+            "created_at": row.created_at,
+        }
+        for row in grants
+    ]
 
 
 def collections_shown(caller: Caller, rows: Sequence[Collection]) -> list[dict[str, Any]]:

@@ -586,6 +586,7 @@ class Feedback(TypedDict):
 
 class Grant(TypedDict):
     principal: str
+    name: str | None
     verb: "VerbEnum"
     created_at: str
 
@@ -596,7 +597,8 @@ class GrantList(TypedDict):
 
 
 class GrantPut(TypedDict):
-    principal: str
+    principal: NotRequired[str]
+    email: NotRequired[str]
     verb: "VerbEnum | NullEnum | None"
 
 
@@ -1599,13 +1601,16 @@ class Tessera(_Http):
         *,
         cursor: str | None = None,
         limit: int | None = None,
+        name: str | None = None,
+        status: list[Literal["cancelled", "chunking", "embedding", "failed", "parsing", "queued", "ready"]]
+        | None = None,
         tag: list[str] | None = None,
     ) -> DocumentList:
         """Documents of a collection."""
         answer: DocumentList = self._call(
             "GET",
             f"/api/v1/collections/{collection_id}/documents/",
-            params={"cursor": cursor, "limit": limit, "tag": tag},
+            params={"cursor": cursor, "limit": limit, "name": name, "status": status, "tag": tag},
         )
         return answer
 

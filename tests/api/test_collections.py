@@ -1,5 +1,7 @@
 """collections/ and their grants."""
 
+from uuid import uuid4
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -134,6 +136,30 @@ def test_a_grant_opens_a_collection_to_another_team_and_closes_it_again(client_f
     assert outside.get(f"{path}grants/").status_code == 403
     grants.put(f"{path}grants/", {"principal": f"team:{other.id}", "verb": None}, format="json")
     assert outside.get(path).status_code == 404
+
+
+def test_a_colleague_is_named_by_address_and_a_stranger_is_not_known(client_for, api_key, user, team):
+    colleague, stranger = user_make(team=team), user_make()
+    collection = collection_make(team=team, user=user)
+    path = f"{COLLECTIONS}{collection.pk}/grants/"
+    grants = client_for(api_key)
+    put = grants.put(path, {"email": colleague.email.upper(), "verb": "write"}, format="json").json()["items"]
+    assert [(item["principal"], item["name"], item["verb"]) for item in put] == [
+        (f"team:{team.id}", team.name, "manage"),
+        (f"user:{colleague.id}", str(colleague), "write"),
+    ]
+    said = {
+        grants.put(path, {"email": email, "verb": "read"}, format="json")
+        .json()["error"]["message"]
+        .replace(email, "")
+        for email in (stranger.email, "nobody@example.org")
+    }
+    assert len(said) == 1
+    assert "Nobody in your teams" in said.pop()
+    both = {"email": colleague.email, "principal": f"user:{colleague.id}", "verb": "read"}
+    assert grants.put(path, both, format="json").status_code == 422
+    grants.put(path, {"principal": f"user:{uuid4()}", "verb": "read"}, format="json")
+    assert grants.get(path).json()["items"][-1]["name"] is None
 
 
 def test_a_page_of_collections_takes_as_many_queries_as_one(

@@ -43,14 +43,26 @@ def test_what_is_set_is_shown_and_the_rest_stays(client, document):
     assert _patch(client, document, tags=[]).json()["tags"] == []
 
 
-def test_a_list_is_narrowed_by_tags(client, document):
+def test_a_list_is_narrowed_by_tags_names_and_status(client, document):
     _patch(client, document, tags=["manual", "blue"])
+    Document.objects.filter(pk=document.pk).update(name="pumps_2024%.txt", title="Überblick", status="failed")
     place = f"/api/v1/collections/{document.collection_id}/documents/"
     shown = [
         len(client.get(f"{place}?{query}").json()["items"])
-        for query in ("tag=blue", "tag=blue&tag=manual", "tag=red")
+        for query in (
+            "tag=blue",
+            "tag=blue&tag=manual",
+            "tag=red",
+            "name=PUMPS_",
+            "name=%C3%BCBER",
+            "name=4%25&status=failed",
+            "name=x%25x",
+            "name=%00",
+            "status=failed&status=queued",
+            "status=ready",
+        )
     ]
-    assert shown == [1, 1, 0]
+    assert shown == [1, 1, 0, 1, 1, 1, 0, 1, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from app.accounts.selectors import principal_of, viewer_of
 from app.api.authentication import caller_of
-from app.api.collections import collection_grant, collection_make, collections_shown
+from app.api.collections import collection_grant, collection_make, collections_shown, grants_shown
 from app.api.documents import RECEIPT_HEADER
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.paging import PARAMETERS, listed, page, whole
@@ -129,6 +129,7 @@ class GrantsView(APIView):
 
     class Output(serializers.Serializer[Any]):
         principal = serializers.CharField(help_text="user:<id> or team:<id>")
+        name = serializers.CharField(allow_null=True, help_text="Null: no longer here.")
         verb = serializers.ChoiceField(choices=VERBS, help_text="A stronger one includes the weaker.")
         created_at = serializers.DateTimeField()
 
@@ -136,17 +137,25 @@ class GrantsView(APIView):
             ref_name = "Grant"
 
     class Input(serializers.Serializer[Any]):
-        principal = serializers.CharField(max_length=64)
+        principal = serializers.CharField(max_length=64, required=False)
+        email = serializers.EmailField(
+            max_length=254, required=False, help_text="In place of `principal`: a person in one of my teams."
+        )
         verb = serializers.ChoiceField(choices=VERBS, allow_null=True, help_text="Null takes the grant away.")
 
         class Meta:
             ref_name = "GrantPut"
 
+        def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+            if ("principal" in attrs) == ("email" in attrs):
+                raise serializers.ValidationError({"principal": "Give either `principal` or `email`."})
+            return attrs
+
     @extend_schema(operation_id="grants_list", responses={200: listed(Output, "Grant"), **refusals(403, 404)})
     def get(self, request: Request, collection_id: UUID) -> Response:
         caller = caller_of(request)
         caller.require_scope("read")
-        return whole(self.Output(grants_list(viewer_of(caller), collection_id), many=True).data)
+        return whole(self.Output(grants_shown(grants_list(viewer_of(caller), collection_id)), many=True).data)
 
     @extend_schema(
         operation_id="grants_put",
@@ -158,4 +167,4 @@ class GrantsView(APIView):
         caller.require_scope("write")
         row = collection_manageable(viewer_of(caller), collection_id)
         collection_grant(caller=caller, collection=row, **body(self.Input, request))
-        return whole(self.Output(grants_list(viewer_of(caller), collection_id), many=True).data)
+        return whole(self.Output(grants_shown(grants_list(viewer_of(caller), collection_id)), many=True).data)

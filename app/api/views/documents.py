@@ -31,6 +31,7 @@ from app.api.serializers import body, given, refusals
 from app.api.views.pages import picture_address
 from app.billing.uploads import upload_admit
 from retrieval.describing import document_describe
+from retrieval.models import Status
 from retrieval.removal import document_remove
 from retrieval.selectors import (
     collection_writable,
@@ -55,6 +56,14 @@ class DocumentsView(APIView):
         parameters=[
             *PARAMETERS,
             OpenApiParameter("tag", str, many=True, description="Only with this tag; repeat for more."),
+            OpenApiParameter("name", str, description="Only with this in the name or title."),
+            OpenApiParameter(
+                "status",
+                str,
+                enum=Status.values,
+                many=True,
+                description="Only in this status; repeat for more.",
+            ),
         ],
         responses={200: listed(DocumentOutput, "Document"), **refusals(403, 404, 422)},
     )
@@ -64,6 +73,10 @@ class DocumentsView(APIView):
         rows = documents_list(viewer_of(caller), collection_id)
         if tags := request.query_params.getlist("tag"):
             rows = rows.filter(*(Q(metadata__tags__contains=[tag]) for tag in tags))
+        if name := request.query_params.get("name", "").replace("\0", ""):
+            rows = rows.filter(Q(name__icontains=name) | Q(title__icontains=name))
+        if status := request.query_params.getlist("status"):
+            rows = rows.filter(status__in=status)
         return page(request, rows, lambda found: DocumentOutput(documents_shown(found), many=True).data)
 
     @extend_schema(
