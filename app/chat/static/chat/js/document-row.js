@@ -1,9 +1,12 @@
 // One document in the list: where it stands, why it failed, what can be done.
-import { post, remove } from "../../common/js/api.js";
+import { post } from "../../common/js/api.js";
 import { h, icon, iconButton } from "../../common/js/dom.js";
 import { ago, bytes, count, exactTime } from "../../common/js/format.js";
 import { t, tn } from "../../common/js/i18n.js";
+import { openMenu } from "../../common/js/menu.js";
 import { told } from "../../common/js/sentences.js";
+import { upload } from "../../common/js/upload.js";
+import { removeWithReceipt } from "./receipts.js";
 
 /** Words and share of the whole way for each stage; embedding is the long one. */
 const STAGES = {
@@ -67,7 +70,19 @@ function state(item, retry) {
   return warnings.length ? h("ul", { class: "warnings small" }, warnings.map((warning) => h("li", {}, words(warning)))) : null;
 }
 
-/** The row. `actions`: {changed(item), removed(item, words), failed(error), writable, manageable}. */
+/** Before a document goes: what each of the two ways leaves. `go(erase)` does it. */
+function question(item, { manageable, go, keep }) {
+  const button = (words, act, danger = true) => h("button", { type: "button", class: danger ? "button compact danger" : "button compact", onclick: act }, words);
+  const no = button(t("Keep"), keep, false);
+  const node = h("div", { class: "failure calm" }, h("div", { class: "grow" },
+    h("p", { class: "small" }, t("Delete “{name}”? It is found no more; answers that were given keep the passages they rest on.", { name: item.name }),
+      manageable ? ` ${t("Erasing it everywhere blanks those too, for good.")}` : ""),
+    h("div", { class: "actions" }, button(t("Delete"), () => go(false)), manageable ? button(t("Erase everywhere"), () => go(true)) : null, no)));
+  node.addEventListener("keydown", (event) => event.key === "Escape" && keep());
+  return { node, focus: () => no.focus() };
+}
+
+/** The row. `actions`: {changed(item), removed(item, words, receipt), failed(error), writable, manageable}. */
 export function documentRow(item, actions) {
   const act = async (work) => {
     try {
@@ -76,34 +91,40 @@ export function documentRow(item, actions) {
       actions.failed(error);
     }
   };
-  const again = (body) => act(async () => actions.changed(await post(`documents/${item.id}/retry/`, body)));
+  const send = (verb, body = {}) => act(async () => actions.changed(await post(`documents/${item.id}/${verb}/`, body)));
+  const again = (body) => send("retry", body);
   const locked = item.status === "failed" && item.error?.code === "encrypted";
-  const offer = locked ? unlock(item, again) : h("button", { type: "button", class: "button compact", onclick: () => void again({}) }, t("Try again"));
+  const offer = locked ? unlock(item, again) : h("button", { type: "button", class: "button compact", onclick: () => void again() }, t("Try again"));
   // What is refused for its address is refused the next time too.
   const final = item.error?.code === "address_refused";
   const retry = actions.writable && !final ? offer : null;
-  const buttons = h("div", { class: "row-actions" });
   const node = h("li", { class: "document", data: { id: item.id, status: item.status } });
-  const take = () => act(async () => {
-    await remove(`documents/${item.id}/`);
-    actions.removed(item);
-  });
-  const erase = () => act(async () => {
-    const receipt = await post(`documents/${item.id}/erase/`, {});
-    actions.removed(item, t("{item} is erased everywhere. Receipt {number}.", { item: item.name, number: receipt.number }));
+  const asked = h("div", {});
+  const go = (erase) => act(async () => {
+    const receipt = erase ? await post(`documents/${item.id}/erase/`, {}) : await removeWithReceipt(`documents/${item.id}/`);
+    actions.removed(item, erase ? t("“{name}” is erased everywhere.", { name: item.name }) : t("“{name}” is deleted.", { name: item.name }), receipt);
   });
   const ask = () => {
-    const no = h("button", { type: "button", class: "button compact", onclick: () => actions.changed(item) }, t("Keep"));
-    const everywhere = h("button", { type: "button", class: "button compact danger", title: t("Also the passages that answers were given"), onclick: () => void erase() }, t("Erase everywhere"));
-    buttons.replaceChildren(h("button", { type: "button", class: "button compact danger", onclick: () => void take() }, t("Delete")), ...(actions.manageable ? [everywhere] : []), no);
-    no.focus();
+    const { node: words, focus } = question(item, { manageable: actions.manageable, go, keep: () => {
+      asked.replaceChildren();
+      more.focus();
+    } });
+    asked.replaceChildren(words);
+    focus();
   };
+  const version = h("input", { type: "file", hidden: true, onchange: () => act(async () => actions.changed((await upload(`documents/${item.id}/file/`, version.files[0], undefined, "PUT")).body)) });
   const working = !["ready", "failed", "cancelled"].includes(item.status);
-  if (actions.writable && working) buttons.append(iconButton("x", t("Stop reading {item}", { item: item.name }), () => void act(async () => actions.changed(await post(`documents/${item.id}/cancel/`, {})))));
-  if (actions.writable) buttons.append(iconButton("trash", t("Delete {item}", { item: item.name }), ask));
+  const more = iconButton("more", t("More for {title}", { title: item.name }), () => openMenu(more, item.name, [
+    working && { icon: "x", words: t("Stop reading"), act: () => void send("cancel") },
+    item.status === "ready" && { icon: "again", words: t("Read again"), act: () => void send("reread") },
+    !working && { icon: "upload", words: t("Upload a new version…"), act: () => version.click() },
+    { icon: "trash", words: t("Delete…"), act: ask, danger: true },
+  ]), { "aria-haspopup": "menu", "aria-expanded": "false" });
+  const stop = working ? iconButton("x", t("Stop reading {item}", { item: item.name }), () => void send("cancel")) : null;
   const title = item.status === "ready" || item.serving_version > 0
     ? h("a", { href: `/documents/${item.id}/`, title: t("What the machine read") }, item.name)
     : h("span", {}, item.name);
-  node.append(icon("sources"), h("div", { class: "grow" }, h("p", { class: "document-name", dir: "auto" }, title), facts(item), state(item, retry)), buttons);
+  node.append(icon("sources"), h("div", { class: "grow" }, h("p", { class: "document-name", dir: "auto" }, title), facts(item), state(item, retry), asked),
+    h("div", { class: "row-actions" }, actions.writable ? [stop, more, version] : null));
   return node;
 }

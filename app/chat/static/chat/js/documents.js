@@ -1,26 +1,30 @@
 // The documents page: collections on the left, the documents of one of them on the right.
-import { BASE, all, get, page, post, remove } from "../../common/js/api.js";
-import { h, icon, report, skeleton } from "../../common/js/dom.js";
+import { BASE, all, get, page } from "../../common/js/api.js";
+import { h, report, skeleton } from "../../common/js/dom.js";
 import { count } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
+import { collectionHead } from "./collection-head.js";
 import { documentRow } from "./document-row.js";
+import { finder } from "./finder.js";
+import { offerTeams, showForm, startForm } from "./new-collection.js";
+import { showReceipt } from "./receipts.js";
 import { uploadZone } from "./uploads.js";
 
 const list = document.getElementById("collection-list");
 const pane = document.getElementById("collection");
-const form = document.getElementById("collection-form");
-const nameBox = document.getElementById("collection-name");
-const teamBox = document.getElementById("collection-team");
 const problem = document.getElementById("problem");
 const said = document.getElementById("said");
+const receipts = document.getElementById("receipts");
 const POLL_MS = 1000;
 const CHECK_MS = 10_000;
 const POLLED_AT_ONCE = 8;
 let collections = [];
+let teams = [];
 let current = null;
 let rows = new Map();
 let next = null;
 let rowsBox = null;
+let find = null;
 let source = null;
 let told = { id: null, last: "" };
 let asked = 0;
@@ -57,45 +61,37 @@ function emptyPage() {
 }
 
 function head() {
-  const words = [current.team ? t("Owned and paid by {team}", { team: current.team.name }) : null, { public: t("public"), internal: t("internal"), private: t("private") }[current.level]].filter(Boolean);
-  const actions = h("div", { class: "head-actions" });
-  if (may("manage")) actions.append(h("button", { type: "button", class: "icon-button", "aria-label": t("Delete {current}", { current: current.name }), title: t("Delete this collection"), onclick: () => askDelete(actions) }, icon("trash")));
-  return h("header", { class: "collection-head" }, h("div", {}, h("h2", {}, current.name), h("p", { class: "muted small" }, words.join(" · "))), actions);
-}
-
-function askDelete(actions) {
-  const yes = h("button", { type: "button", class: "button compact danger", onclick: () => void erase() }, t("Delete it"));
-  const no = h("button", { type: "button", class: "button compact", onclick: () => drawPane() }, t("Keep"));
-  actions.replaceChildren(h("p", { class: "small" }, t("Delete the collection and its {size} documents for good?", { size: count(current.document_count ?? rows.size) })), yes, no);
-  no.focus();
-}
-
-async function erase() {
-  try {
-    await remove(`collections/${current.id}/`);
-    collections = collections.filter((item) => item.id !== current.id);
-    window.history.pushState({}, "", window.location.pathname);
-    await open(null);
-  } catch (error) {
-    showProblem(error);
-    drawPane();
-  }
+  return collectionHead(current, { teams, may, documents: () => [...rows.values()].map(({ item }) => item).filter(({ status }) => status === "ready"),
+    failed: showProblem,
+    changed(made) {
+      collections = collections.map((item) => (item.id === made.id ? made : item)).sort(byName);
+      current = made;
+      drawList();
+      drawPane();
+    },
+    removed(words, receipt) {
+      collections = collections.filter((item) => item.id !== current.id);
+      window.history.pushState({}, "", window.location.pathname);
+      showReceipt(receipts, words, receipt);
+      void open(null);
+    } });
 }
 
 const rowActions = {
   changed: (item) => put(item),
   failed: showProblem,
-  removed(item, words) {
-    if (words) say(words);
+  removed(item, words, receipt) {
+    if (words) showReceipt(receipts, words, receipt);
     rows.get(item.id)?.node.remove();
     rows.delete(item.id);
     recount(-1);
-    if (!rows.size) drawPane();
+    if (!rows.size) drawRows();
   },
 };
 
 function recount(step) {
   if (current.document_count !== undefined) current.document_count += step;
+  find.node.hidden = !current.document_count;
   drawList();
 }
 
@@ -111,28 +107,67 @@ function put(item, { top = false } = {}) {
 }
 
 function drawPane() {
-  const kept = [...rows.values()];
-  rows = new Map();
   rowsBox = h("ul", { class: "documents" });
+  find = finder(current, { names: new Map(collections.map(({ id, name }) => [id, name])), narrowed: () => void narrow() });
   const uploading = may("write") ? uploadZone(current.id, {
     started: (node) => rowsBox.prepend(node),
     done(item, isNew) {
-      pane.querySelector(".no-documents")?.remove();
       if (isNew && !rows.has(item.id)) recount(1);
       // An event may have told more of it already.
       if (!(rows.get(item.id)?.item.updated_at > item.updated_at)) put(item, { top: true });
+      if (!isNew) sayKnown(rows.get(item.id).node);
+      bare();
     },
   }) : h("p", { class: "muted small" }, t("You may read these documents; adding to them needs the right to write."));
-  pane.replaceChildren(head(), uploading, rowsBox);
-  kept.forEach(({ item }) => put(item));
-  if (!kept.length) pane.append(h("p", { class: "muted no-documents" }, t("There is nothing in this collection yet.")));
-  if (next) pane.append(h("button", { type: "button", class: "button compact more", onclick: (event) => void more(event.currentTarget) }, t("Show more")));
+  pane.replaceChildren(head(), uploading, find.node, rowsBox, h("div", { id: "below" }));
+  drawRows();
 }
+
+/** Of a file that was uploaded before; it would otherwise vanish without a word. */
+function sayKnown(node) {
+  node.querySelector(".grow").append(h("p", { class: "small known", role: "status" }, t("This very file is here already; it is kept once.")));
+  node.scrollIntoView({ block: "nearest" });
+}
+
+/** The rows as they are known, and what stands where there are none. */
+function drawRows() {
+  const kept = [...rows.values()];
+  rows = new Map();
+  rowsBox.querySelectorAll(".document:not(.uploading)").forEach((node) => node.remove());
+  kept.forEach(({ item }) => put(item));
+  document.getElementById("below").replaceChildren(
+    next ? h("button", { type: "button", class: "button compact more", onclick: (event) => void more(event.currentTarget) }, t("Show more")) : "");
+  bare();
+}
+
+function bare() {
+  pane.querySelector(".no-documents")?.remove();
+  if (rows.size) return;
+  const words = find.only().length ? t("No document here fits what you look for.") : t("There is nothing in this collection yet.");
+  document.getElementById("below").append(h("p", { class: "muted no-documents", role: "status" }, words));
+}
+
+/** Show only what fits what is looked for; an answer that comes late is for another question. */
+async function narrow() {
+  const opened = current;
+  const only = find.only();
+  try {
+    const part = await page(documentsOf(opened), { only });
+    if (opened !== current || String(only) !== String(find.only())) return;
+    ({ next } = part);
+    rows = new Map(part.items.map((item) => [item.id, { item, node: null }]));
+    drawRows();
+  } catch (error) {
+    showProblem(error);
+  }
+}
+
+const documentsOf = (item) => `collections/${item.id}/documents/`;
 
 async function more(button) {
   button.disabled = true;
   try {
-    const part = await page(`collections/${current.id}/documents/`, { cursor: next });
+    const part = await page(documentsOf(current), { cursor: next, only: find.only() });
     next = part.next;
     part.items.forEach((item) => put(item));
     if (!next) button.remove();
@@ -154,7 +189,7 @@ async function open(id) {
   const opened = current;
   const slow = window.setTimeout(() => pane.replaceChildren(skeleton(8)), 150);
   try {
-    const part = await page(`collections/${opened.id}/documents/`);
+    const part = await page(documentsOf(opened));
     if (opened !== current) return undefined;
     next = part.next;
     part.items.forEach((item) => rows.set(item.id, { item, node: null }));
@@ -215,54 +250,29 @@ function tell(item) {
   const [newest] = [...rows.values()].map((row) => row.item.created_at).sort().slice(-1);
   if (rows.has(item.id)) return put(item);
   if (!rowsBox || (newest && item.created_at <= newest)) return undefined;
-  pane.querySelector(".no-documents")?.remove();
   recount(1);
-  return put(item, { top: true });
-}
-
-function showForm(open) {
-  form.hidden = !open;
-  document.getElementById("new-collection").hidden = open;
-  if (open) nameBox.focus();
-}
-
-async function create(event) {
-  event.preventDefault();
-  showProblem(null);
-  try {
-    const body = { name: nameBox.value.trim() };
-    if (teamBox.value) body.team = teamBox.value;
-    const made = await post("collections/", body);
-    collections = [...collections, made].sort(byName);
-    nameBox.value = "";
-    showForm(false);
-    window.history.pushState({}, "", `?collection=${made.id}`);
-    await open(made.id);
-  } catch (error) {
-    showProblem(error);
-  }
-}
-
-function drawTeams(me) {
-  const owned = me.teams.filter((team) => ["admin", "owner"].includes(team.role));
-  teamBox.replaceChildren(...owned.map((team) => h("option", { value: team.id }, team.name)));
-  teamBox.value = owned.find((team) => team.id === me.default_team?.id)?.id ?? owned[0]?.id ?? "";
-  document.getElementById("collection-team-field").hidden = owned.length < 2;
+  // Whether it fits what is looked for, only the server knows.
+  if (find.only().length) return undefined;
+  put(item, { top: true });
+  return bare();
 }
 
 const fromAddress = () => new URLSearchParams(window.location.search).get("collection");
 
 async function begin() {
-  document.getElementById("new-collection").addEventListener("click", () => showForm(true));
-  document.getElementById("collection-cancel").addEventListener("click", () => showForm(false));
-  form.addEventListener("submit", (event) => void create(event));
+  startForm({ failed: showProblem, made(item) {
+    collections = [...collections, item].sort(byName);
+    window.history.pushState({}, "", `?collection=${item.id}`);
+    void open(item.id);
+  } });
   window.addEventListener("popstate", () => void open(fromAddress()));
   document.addEventListener("visibilitychange", follow);
   list.replaceChildren(skeleton(4));
   try {
     const [me, found] = await Promise.all([get("me/"), all("collections/")]);
     collections = found.sort(byName);
-    drawTeams(me);
+    ({ teams } = me);
+    offerTeams(me);
   } catch (error) {
     list.replaceChildren();
     return showProblem(error);

@@ -1,17 +1,13 @@
 // Sharing one conversation: make a link, copy it, take it back. Opens beside what it belongs to, never over the page.
 import { get, post, remove } from "../../common/js/api.js";
-import { h, iconButton, skeleton } from "../../common/js/dom.js";
+import { h, skeleton } from "../../common/js/dom.js";
 import { day, exactTime } from "../../common/js/format.js";
 import { t } from "../../common/js/i18n.js";
+import { choice, field, openPanel } from "../../common/js/panel.js";
 import { copyButton } from "./own-list.js";
 
 const DAY_MS = 86_400_000;
 const TERMS = [[7, () => t("In 7 days")], [30, () => t("In 30 days")], [365, () => t("In a year")], [0, () => t("Never")]];
-
-function select(id, label, options) {
-  return h("div", { class: "field" }, h("label", { for: id }, label),
-    h("select", { class: "input", id }, options.map(([value, words, chosen]) => h("option", { value, selected: chosen || null }, words))));
-}
 
 /** One link with what it allows; `removed` is called when it was taken back. */
 export function linkRow(share, removed, { titled = false } = {}) {
@@ -45,17 +41,17 @@ export function linkRow(share, removed, { titled = false } = {}) {
 
 function form(item, leaf, made) {
   const problem = h("p", { class: "callout bad small", role: "alert", hidden: true });
-  const audience = select("share-audience", t("Who may open it"), [["everyone", t("Everyone who is signed in")], ["team", t("Only {team}", { team: item.team.name })]]);
-  const term = select("share-term", t("It ends"), TERMS.map(([days, words]) => [String(days), words(), days === 30]));
+  const audience = choice("share-audience", [["everyone", t("Everyone who is signed in")], ["team", t("Only {team}", { team: item.team.name })]], "everyone");
+  const term = choice("share-term", TERMS.map(([days, words]) => [String(days), words()]), "30");
   const button = h("button", { type: "submit", class: "button primary" }, t("Make a link"));
-  return h("form", { class: "share-form", onsubmit: async (event) => {
+  return h("form", { class: "panel-form", onsubmit: async (event) => {
     event.preventDefault();
     button.disabled = true;
     problem.hidden = true;
-    const days = Number(term.querySelector("select").value);
+    const days = Number(term.value);
     try {
       made(await post(`conversations/${item.id}/shares/`, {
-        audience: audience.querySelector("select").value,
+        audience: audience.value,
         expires_at: days ? new Date(Date.now() + days * DAY_MS).toISOString() : null,
         ...(leaf ? { turn: leaf } : {}),
       }));
@@ -64,35 +60,23 @@ function form(item, leaf, made) {
       problem.hidden = false;
     }
     button.disabled = false;
-  } }, audience, term, problem, button);
+  } }, field(t("Who may open it"), audience), field(t("It ends"), term), problem, button);
 }
 
 /** Open the panel at `anchor`. `leaf`: the turn on screen that is to be the last, or null for the newest. */
 export async function openSharing(item, leaf, anchor) {
   const links = h("ol", { class: "shares" }, skeleton(2));
-  const panel = h("section", { class: "share-panel", popover: "auto", role: "dialog", "aria-label": t("Share this conversation") },
-    h("div", { class: "panel-head" }, h("h2", {}, t("Share this conversation")), iconButton("x", t("Close"), () => panel.hidePopover())),
+  const panel = openPanel(t("Share this conversation"), anchor, [
     h("p", { class: "small muted" }, t("Readers see the questions and answers up to now, not what you ask later. A passage is shown only to readers who may read its document at that moment; the words of the answers are shown to all of them.")),
     form(item, leaf, (share) => {
       links.querySelector(".muted.none")?.remove();
       links.prepend(linkRow(share, taken));
       links.querySelector("input")?.focus();
-    }), links, h("p", { class: "small" }, h("a", { href: "/shares/" }, t("All your links"))));
+    }), links, h("p", { class: "small" }, h("a", { href: "/shares/" }, t("All your links")))]);
   const taken = (share) => {
     links.querySelector(`[data-id="${CSS.escape(share.id)}"]`)?.remove();
     panel.querySelector("button.primary").focus();
   };
-  panel.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") event.stopPropagation();
-  });
-  panel.addEventListener("toggle", (event) => {
-    if (event.newState !== "closed") return;
-    panel.remove();
-    if (document.activeElement === document.body) anchor?.focus?.();
-  });
-  document.body.append(panel);
-  panel.showPopover();
-  panel.querySelector("select").focus();
   try {
     const { items } = await get(`conversations/${item.id}/shares/`);
     links.replaceChildren(...items.map((share) => linkRow(share, taken)));

@@ -5,19 +5,11 @@ import { t } from "../../common/js/i18n.js";
 import { told } from "../../common/js/sentences.js";
 import { splitSources } from "./answer.js";
 import { middle, pagePicture } from "./page-picture.js";
+import { passageLink } from "./passage-link.js";
 
 const panel = document.getElementById("sources");
 const chat = document.getElementById("chat");
 let opener = null;
-
-function link(source) {
-  const query = new URLSearchParams();
-  if (source.page) query.set("page", source.page);
-  if (source.document_version) query.set("v", source.document_version);
-  const page = query.size ? `?${query}` : "";
-  const marked = source.start === undefined || source.start === null ? "" : `#p=${source.start}-${source.end}`;
-  return `/documents/${source.document_id}/${page}${marked}`;
-}
 
 /** A pattern for any of the quoted sentences, whose line breaks were joined. */
 function anyOf(quotes) {
@@ -41,7 +33,7 @@ function glimpse(source) {
   const places = (source.places ?? []).filter((place) => place.picture && place.boxes.length);
   const place = places.reduce((best, one) => (!best || one.boxes.length > best.boxes.length ? one : best), null);
   if (!place) return null;
-  const window_ = h("a", { class: "page-window", href: link(source), target: "_blank", rel: "noopener", tabindex: "-1", data: { middle: middle(place.boxes) } },
+  const window_ = h("a", { class: "page-window", href: passageLink(source), target: "_blank", rel: "noopener", tabindex: "-1", data: { middle: middle(place.boxes) } },
     pagePicture(place, { title: source.title, gone: () => window_.remove() }));
   return window_;
 }
@@ -69,7 +61,7 @@ function passage(source, quotes) {
     source.text ? h("blockquote", { class: "passage", dir: "auto" },
         paragraphs(source.text, quotes.filter((quote) => quote.n === source.n).map((quote) => quote.text)))
       : h("p", { class: "muted small" }, source.readable === false ? t("You may no longer read this document, so its passage is not shown.") : t("The text of this passage was removed.")),
-    source.readable === false ? null : h("a", { class: "small", href: link(source), target: "_blank", rel: "noopener" }, source.page ? t("Open page {page}", { page: source.page }) : t("Open the document")));
+    source.readable === false ? null : h("a", { class: "small", href: passageLink(source), target: "_blank", rel: "noopener" }, source.page ? t("Open page {page}", { page: source.page }) : t("Open the document")));
 }
 
 function list(title, sources, quotes) {

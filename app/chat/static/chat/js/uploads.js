@@ -67,7 +67,7 @@ function send(file, collectionId, { started, done }) {
 /** A field for the address of a page or file; the worker fetches it, so a wrong one fails in its own row. */
 function addressForm(collectionId, { done }) {
   const box = h("input", { type: "url", id: "address", class: "input", placeholder: "https://", maxlength: "2000", required: true, "aria-label": t("Address of a page or file") });
-  const button = h("button", { type: "submit", class: "button compact" }, t("Add from the web"));
+  const button = h("button", { type: "submit", class: "button compact" }, t("Add"));
   const problem = h("p", { class: "small bad", role: "alert" });
   return h("form", { class: "address", onsubmit: async (event) => {
     event.preventDefault();
@@ -93,9 +93,9 @@ export function uploadZone(collectionId, hooks) {
     input.value = "";
   } });
   const zone = h("div", { class: "drop" }, icon("upload"),
-    h("p", {}, h("label", { for: "files", class: "button compact" }, t("Choose files")), input, h("span", { class: "muted small by-mouse" }, t(" or drop them here"))),
-    h("p", { class: "muted small" }, t("{formats} The same file again is kept once.", { formats: told(formats) })),
-    addressForm(collectionId, hooks));
+    h("p", { class: "grow" }, h("label", { for: "files", class: "button compact" }, t("Choose files")), input, h("span", { class: "muted small by-mouse" }, t(" or drop them here"))),
+    h("details", { name: "more-ways" }, h("summary", { class: "small" }, t("From the web")), addressForm(collectionId, hooks)),
+    h("details", { name: "more-ways" }, h("summary", { class: "small" }, t("What can be read")), h("p", { class: "muted small" }, t("{formats} The same file again is kept once.", { formats: told(formats) }))));
   let depth = 0;
   const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   document.ondragover = (event) => hasFiles(event) && event.preventDefault();

@@ -107,9 +107,9 @@ export const put = (path, body) => json("PUT", path, { body });
 export const patch = (path, body) => json("PATCH", path, { body });
 export const remove = (path) => json("DELETE", path);
 
-/** One page of a list: {items, next}. */
-export function page(path, { limit = 50, cursor = null, signal } = {}) {
-  const query = new URLSearchParams({ limit: String(limit) });
+/** One page of a list: {items, next}; `only`: [name, value] pairs that narrow it. */
+export function page(path, { limit = 50, cursor = null, only = [], signal } = {}) {
+  const query = new URLSearchParams([["limit", String(limit)], ...only]);
   if (cursor) query.set("cursor", cursor);
   return get(`${path}?${query}`, { signal });
 }

@@ -67,9 +67,18 @@ export function quantity(number, unit) {
   return `${number} ${UNITS[unit] ?? unit}`;
 }
 
-/** An amount as the server writes it for programs ("€1 234.50", "3 tokens", "1.2 MB") as this reader writes it; any
- * other text stays. */
+const MONTHS = Array.from({ length: 12 }, (_, month) => new Date(2000, month).toLocaleDateString("en", { month: "long" }));
+const MOMENT = new RegExp(`^(\\d{1,2}) (${MONTHS.join("|")})( \\d{4})?(, .+)?$`, "u");
+
+function momentTold([, day_, month, year = "", rest = ""]) {
+  return `${day_}. ${new Date(2000, MONTHS.indexOf(month)).toLocaleDateString(locale, { month: "long" })}${year}${rest}`;
+}
+
+/** An amount or a date as the server writes it for programs ("€1 234.50", "3 tokens", "1.2 MB", "1 December, 00:00
+ * Europe/Berlin") as a German reader writes it; any other text stays. */
 export function amountTold(text) {
+  const moment = MOMENT.exec(text);
+  if (moment) return momentTold(moment);
   const price = /^(−?<?)([€$£¥]|[A-Z]{3} )([\d\u202f]+(?:\.\d+)?)$/u.exec(text);
   if (price) return price[1] + priced(price[2], price[3]);
   const other = /^([\d\u202f]+(?:\.\d)?) (tokens?|requests?|pages?|bytes|[kMGTP]B)$/u.exec(text);
@@ -114,6 +123,11 @@ export function day(when) {
   const date = new Date(when);
   const year = date.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
   return date.toLocaleDateString(locale, { day: "numeric", month: "short", ...year });
+}
+
+/** "1 December 2026", which also in German ends without a point. */
+export function wholeDay(iso) {
+  return new Date(iso).toLocaleDateString(locale, { dateStyle: "long" });
 }
 
 export function exactTime(iso) {

@@ -9,14 +9,14 @@ function answer(request) {
   }
 }
 
-/** POST `file`; `onProgress(share)` from 0 to 1. Resolves {status, body}; rejects with ApiError. */
-export function upload(path, file, onProgress) {
+/** Send `file`; `onProgress(share)` from 0 to 1. Resolves {status, body}; rejects with ApiError. */
+export function upload(path, file, onProgress = () => {}, method = "POST") {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const body = new FormData();
     body.append("file", file, file.name);
-    request.open("POST", BASE + path);
-    requestHeaders("POST", { body }).forEach((value, name) => request.setRequestHeader(name, value));
+    request.open(method, BASE + path);
+    requestHeaders(method, { body }).forEach((value, name) => request.setRequestHeader(name, value));
     request.upload.addEventListener("progress", (event) => event.lengthComputable && onProgress(event.loaded / event.total));
     request.addEventListener("error", () => reject(unreachable()));
     request.addEventListener("load", () => {
