@@ -8,6 +8,8 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
+from django.utils.dateformat import format as date_format
+from django.utils.translation import gettext as _
 
 from app.accounts.models import Team
 from app.accounts.selectors import MANAGING_ROLES, Caller, members_of, teams_of
@@ -215,4 +217,5 @@ def _upper(words: str) -> str:
 
 
 def _moment(at: datetime, zone: str) -> str:
-    return f"{at.astimezone(ZoneInfo(zone)):%-d %B %Y, %H:%M} {zone}"
+    local = at.astimezone(ZoneInfo(zone))
+    return f"{date_format(local, _('j F Y'))}, {local:%H:%M} {zone}"

@@ -305,7 +305,7 @@ async (m) => {
     m.moneyRange(euros("0.0012"), euros("0.0034")), m.moneyRange(euros("2"), euros("2")),
     seconds(1234), seconds(200), bytes(1_250_000),
     ...["€1\u202f234.50", "−€2.00", "<€0.0001", "CHF 2.00"].map(m.amountTold),
-    ...["1 token", "1.2 MB", "Research 2.0", "€5.pdf"].map(m.amountTold),
+    ...["1 token", "1.2 MB", "Research 2.0", "€5.pdf", "1 March, 00:00 Europe/Berlin", "2 May 2027"].map(m.amountTold),
   ];
 }
 """
@@ -331,6 +331,8 @@ def test_amounts_on_german_pages(german: Run) -> None:
         "1,2 MB",
         "Research 2.0",
         "€5.pdf",
+        "1. März, 00:00 Europe/Berlin",
+        "2. Mai 2027",
     ]
 
 

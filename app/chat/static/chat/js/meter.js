@@ -115,8 +115,8 @@ function drawParts(estimate) {
   ));
 }
 
-function quiet(words) {
-  line.className = "meter-line";
+function quiet(words, problem = false) {
+  line.className = problem ? "meter-line problem" : "meter-line";
   line.replaceChildren(h("span", { title: words }, words));
   parts.hidden = true;
   toggle.hidden = true;
@@ -144,7 +144,7 @@ async function precount(text) {
     emit("estimate", estimate);
   } catch (error) {
     if (error.name === "AbortError") return;
-    quiet(error.code === "offline" ? t("The cost cannot be counted while the server does not answer.") : error.message);
+    quiet(error.code === "offline" ? t("The cost cannot be counted while the server does not answer.") : error.message, true);
   }
 }
 

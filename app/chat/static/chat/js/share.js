@@ -1,7 +1,7 @@
 // A shared conversation, read only: questions, answers, and the sources that this reader may open.
 import { get, page } from "../../common/js/api.js";
 import { failed, h, pageData, skeleton } from "../../common/js/dom.js";
-import { ago, day, exactTime } from "../../common/js/format.js";
+import { ago, exactTime, wholeDay } from "../../common/js/format.js";
 import { t, tn } from "../../common/js/i18n.js";
 import { render } from "../../common/js/markdown.js";
 import { splitSources } from "./answer.js";
@@ -66,8 +66,8 @@ async function begin() {
     document.title = `${title} · Tessera`;
     document.getElementById("bar-title").textContent = title;
     document.getElementById("shared-title").textContent = title;
-    const until = head.expires_at ? ` ${t("The link ends on {date}.", { date: day(head.expires_at) })}` : "";
-    document.getElementById("shared-by").textContent = t("Shared by {name} on {date}.", { name: head.shared_by, date: day(head.created_at) }) + until;
+    const until = head.expires_at ? ` ${t("The link ends on {date}.", { date: wholeDay(head.expires_at) })}` : "";
+    document.getElementById("shared-by").textContent = t("Shared by {name} on {date}.", { name: head.shared_by, date: wholeDay(head.created_at) }) + until;
     thread.replaceChildren(...messages.map((message) => (message.role === "user" ? question(message) : answer(message))));
     if (!messages.length) thread.replaceChildren(h("p", { class: "muted" }, t("The answer is still being written. Open the link again in a moment.")));
   } catch (error) {
