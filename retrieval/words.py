@@ -22,22 +22,33 @@ class Words:
     """Pairs of neighbouring characters from unspaced scripts, a blank between them."""
 
 
-class _Kept(dict[int, int]):
-    """Translates what is neither letter, digit nor a mark upon one (vowel signs of Hindi, accents) to a blank."""
+# Vowel signs of Arabic and Hebrew and the stroke that only lengthens a word: mostly left out, and never asked for.
+_SIGNS = re.compile(r"[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u065f\u0670]")
 
-    def __missing__(self, code: int) -> int:
+
+class _Kept(dict[int, int | None]):
+    """Translates what is neither letter, digit nor a mark upon one (vowel signs of Hindi, accents) to a blank, and what
+    nobody sees (soft hyphens, joiners, directions) to nothing: it stands inside of words."""
+
+    def __missing__(self, code: int) -> int | None:
         character = chr(code)
-        kept = character.isalnum() or unicodedata.category(character).startswith("M")
-        self[code] = code if kept else 32
+        category = unicodedata.category(character)
+        kept = character.isalnum() or category.startswith("M")
+        unseen = category == "Cf" or _SIGNS.match(character)
+        self[code] = None if unseen else code if kept else 32
         return self[code]
 
 
 _KEPT = _Kept()
+# C++ and C# are more than the letter: that stays, and a word of their own stands beside it.
+_SIGNED = re.compile(r"(?<!\w)([A-Za-z])(\+\+|#)(?!\w)")
+_SAID = {"++": "plusplus", "#": "sharp"}
 
 
 def words_of(text: str) -> Words:
     """Split a text into words and character pairs, compatibility forms made plain (full-width digits, ligatures)."""
-    plain = unicodedata.normalize("NFKC", text).translate(_KEPT)
+    plain = unicodedata.normalize("NFKC", text)
+    plain = _SIGNED.sub(lambda found: f"{found[1]} {found[1]}{_SAID[found[2]]} ", plain).translate(_KEPT)
     pairs: list[str] = []
 
     def take(match: re.Match[str]) -> str:
