@@ -106,7 +106,7 @@ class _Buying:
         for patience in tries():
             with patience:
                 return await self._ask(batch)
-            await run_db()(self._lease.renew)
+            await run_db()(self._lease.write)
             await asyncio.sleep(patience.seconds)
         return await self._ask(batch)
 

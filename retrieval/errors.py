@@ -123,6 +123,7 @@ class StoreAway(RetrievalError):
     code = "part_failed"
     status = 503
     retryable = True
+    retry_after = 5.0
 
     def __init__(self, bucket: str, cause: str) -> None:
         super().__init__(

@@ -10,14 +10,18 @@ return work()
 from collections.abc import Iterator
 from typing import Self
 
-PAUSES = (1.0, 4.0, 10.0, 20.0, *(60.0,) * 8)
+_LONGEST = 60.0
+PAUSES = (1.0, 4.0, 10.0, 20.0, *(_LONGEST,) * 8)
 """Seconds between tries, nine minutes together: a large model is loaded again by then. The one worker that waits keeps
 a thousand documents behind it from failing, which would need the same server."""
-_LONGEST = 60.0
 
 
 class Patience:
-    """Swallows an error that is `retryable`; the classes of the tiers above are not ours to name."""
+    """Swallows an error that is `retryable`; the classes of the tiers above are not ours to name.
+
+    The long pauses are for what says when to come again (`retry_after`): else it may be a wrong key, or a server that
+    takes money for nonsense.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -27,9 +31,12 @@ class Patience:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        when = getattr(error, "retry_after", None)
         if not isinstance(error, Exception) or not getattr(error, "retryable", False):
             return False
-        self.seconds = min(max(self.seconds, float(getattr(error, "retry_after", None) or 0.0)), _LONGEST)
+        if when is None and self.seconds >= _LONGEST:
+            return False
+        self.seconds = min(max(self.seconds, float(when or 0.0)), _LONGEST)
         return True
 
 

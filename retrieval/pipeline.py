@@ -126,7 +126,7 @@ def _parse(lease: Lease, outcome: _Outcome) -> Reading:
         for patience in tries():
             with patience:
                 return _read(lease, password)
-            lease.renew()
+            lease.write()
             time.sleep(patience.seconds)
         return _read(lease, password)
     except Gone as exc:

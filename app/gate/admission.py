@@ -235,6 +235,8 @@ async def embed_with(
                 f"{exc.message.replace('inference server', 'embedding server')} Until then documents can be neither "
                 "searched nor added.",
                 code="embedder_unavailable",
+                # Of a wrong key, or an answer that makes no sense, nobody knows when to come again.
+                retry_after=(exc.retry_after or 5.0) if exc.retryable else None,
             ) from exc
         finally:
             # Counted only when it is needed: for a batch that takes a while.
