@@ -95,7 +95,9 @@ class _Buying:
         try:
             for batch in rest:
                 matrix = await self._vectors(batch)
-                await run_db()(self._keep, batch, matrix)
+                # Counted here: what is written there may be tried twice.
+                self._done += len(batch)
+                await run_db()(self._keep, batch, matrix, self._done)
                 if self._stopped:
                     return
             whole = True
@@ -121,12 +123,11 @@ class _Buying:
         answer = await embed([item.text for item in batch], space=self._space, role="passage", payer=payer)
         return unit_vectors(answer, texts=len(batch), dimension=self._space.dimension)
 
-    def _keep(self, batch: list[_Text], matrix: Matrix) -> None:
-        self._done += len(batch)
+    def _keep(self, batch: list[_Text], matrix: Matrix, done: int) -> None:
         now = timezone.now()
         with transaction.atomic():
             # First the lease: a worker that lost it writes nothing more, and nobody takes it over before the commit.
-            self._lease.write(progress_done=self._done, attempts=1)
+            self._lease.write(progress_done=done, attempts=1)
             rows_copy(
                 "retrieval_embeddingdraft",
                 _COLUMNS,

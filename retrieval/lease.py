@@ -3,7 +3,7 @@
 import os
 import socket
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -139,28 +139,33 @@ def lease_take(document_id: UUID) -> Lease | None:
     )
 
 
-def documents_due(*, full: Collection[str] = (), limit: int = 200) -> list[tuple[UUID, str]]:
+def documents_due(*, messages: Mapping[str, int] | None = None, limit: int = 200) -> list[tuple[UUID, str]]:
     """Unfinished documents that no worker seems to hold (lost messages, expired leases), each with its queue.
 
-    What waits for one of the `full` queues is in it still: enqueued again and again, ten thousand files would become a
-    hundred thousand messages. Each is marked as looked at, so that it is not enqueued every few seconds.
+    While a queue holds a message for each document that waits for it (`messages` by queue), none was lost: sent again
+    and again, ten thousand files would become a hundred thousand messages. Each is marked as looked at, so that it is
+    not enqueued every few seconds.
     """
     now = timezone.now()
     small = Q(size__lte=settings.INGEST_SMALL_BYTES)
-    lost = Q(status=Status.QUEUED)
-    for queue, its in ((settings.INGEST_QUEUE_SMALL, small), (settings.INGEST_QUEUE, ~small)):
-        if queue in full:
-            lost &= ~its
     with transaction.atomic():
-        rows = list(
+        due = (
             Document.objects.select_for_update(skip_locked=True)
-            .filter(lost | Q(status__in=WORKING), lease_expires_at__lt=now)
+            .filter(lease_expires_at__lt=now)
             .order_by("lease_expires_at")
-            .values_list("pk", "status", "size")[:limit]
+            .values_list("pk", "size")
         )
-        queued = [pk for pk, status, _ in rows if status == Status.QUEUED]
-        Document.objects.filter(pk__in=queued).update(lease_expires_at=now + 5 * FIRST_LOOK)
-    return [(pk, lane(size)) for pk, _, size in rows]
+        found = list(due.filter(status__in=WORKING)[:limit])
+        for queue, its in ((settings.INGEST_QUEUE_SMALL, small), (settings.INGEST_QUEUE, ~small)):
+            waiting = Q(its, status=Status.QUEUED)
+            lost = Document.objects.filter(waiting).count() - (messages or {}).get(queue, 0)
+            # The oldest of them: a queue keeps its order.
+            queued = list(due.filter(waiting)[: max(0, min(lost, limit))])
+            Document.objects.filter(pk__in=[pk for pk, _ in queued]).update(
+                lease_expires_at=now + 5 * FIRST_LOOK
+            )
+            found += queued
+    return [(pk, lane(size)) for pk, size in found]
 
 
 def _is_free(row: Document) -> bool:

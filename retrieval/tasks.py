@@ -21,7 +21,7 @@ def document_ingest(document_id: str) -> None:
 @shared_task(name="retrieval.tasks.documents_requeue_expired", ignore_result=True)
 def documents_requeue_expired() -> int:
     """Enqueue again what a killed worker or a lost message left unfinished. Returns how many."""
-    due = lease.documents_due(full=[queue for queue in _LANES if _messages(queue)])
+    due = lease.documents_due(messages={queue: _messages(queue) for queue in _LANES})
     for document_id, queue in due:
         document_ingest.apply_async((str(document_id),), queue=queue)
     return len(due)
