@@ -9,9 +9,10 @@ from uuid import UUID
 from django.db.models import Q
 
 from app.accounts.selectors import Caller
+from app.api.errors import error_body
 from app.api.models import IdempotencyKey
 from app.common.clock import now
-from app.common.errors import InvalidInput
+from app.common.errors import InvalidInput, NotFound
 
 KEPT = timedelta(hours=24)
 ABANDONED = timedelta(minutes=2)
@@ -96,6 +97,13 @@ def idempotency_finish(
 def idempotency_release(*, owner: str, key: str) -> None:
     """Forget a claim whose request made nothing, so that the same key may try again."""
     IdempotencyKey.objects.filter(owner=owner, key=key, status=None).delete()
+
+
+def idempotency_erase(identity: UUID) -> None:
+    """Forget the kept answers that show something erased, or a document of it: who repeats a request hears that."""
+    _, body, _ = error_body(NotFound("What this request made was erased."), "")
+    shown = Q(response__body__id=str(identity)) | Q(response__body__collection_id=str(identity))
+    IdempotencyKey.objects.filter(shown).update(status=404, response={"headers": {}, "body": body})
 
 
 def idempotency_prune() -> int:

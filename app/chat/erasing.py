@@ -40,8 +40,12 @@ def removed_erase(*, removed: Receipt, done_by: str) -> Receipt:
 
 def erasures_repeat() -> int:
     """Blank what turns stored that were running during an erasure. Returns how many passages."""
-    recent = Receipt.objects.filter(kind=Receipt.Kind.ERASED, created_at__gt=now() - _LATE)
-    return sum(_blank_sent(receipt) for receipt in recent)
+    total = 0
+    for receipt in Receipt.objects.filter(kind=Receipt.Kind.ERASED, created_at__gt=now() - _LATE):
+        if late := _blank_sent(receipt):
+            receipt_count(receipt, {"passages": receipt.counts.get("passages", 0) + late})
+            total += late
+    return total
 
 
 def _erase_sent(receipt: Receipt) -> Receipt:
@@ -57,7 +61,7 @@ def _erase_sent(receipt: Receipt) -> Receipt:
 
 
 def _blank_sent(receipt: Receipt) -> int:
-    """Blank passages, quotes and replayable events that hold text of what the receipt names."""
+    """Blank passages, quotes, names of attached files and replayable events of what the receipt names."""
     named = (
         Q(document_id=receipt.document_id) if receipt.document_id else Q(collection_id=receipt.collection_id)
     )
@@ -70,11 +74,27 @@ def _blank_sent(receipt: Receipt) -> int:
             turn.quotes = [quote for quote in turn.quotes if quote.get("n") not in numbers[turn.pk]]
             turn.matches = [match for match in turn.matches or () if match.get("n") not in numbers[turn.pk]]
             turn.save(update_fields=["quotes", "matches"])
+        _blank_names_sent(receipt)
         blanked = SentPassage.objects.filter(named, erased_at=None).update(
             text="", heading="", title="", warnings=[], erased_at=now(), receipt=receipt.number
         )
     _forget_events(numbers)
     return blanked
+
+
+def _blank_names(receipt: Receipt) -> None:
+    """Take the names of attached files from the questions that they went along with; they were of one conversation."""
+    erased = {"name": f"Erased, receipt {receipt.number}", "error": None}
+    gone = str(receipt.document_id)
+    turns = Turn.objects.select_for_update().filter(conversation__attachments_id=receipt.collection_id)
+    for turn in turns.exclude(attachments=[]):
+        named = [
+            file for file in turn.attachments if receipt.document_id is None or file["document_id"] == gone
+        ]
+        if any(not file["name"].startswith("Erased, receipt ") for file in named):
+            for file in named:
+                file.update(erased)
+            turn.save(update_fields=["attachments"])
 
 
 def _forget_events(turns: dict[UUID, set[int]]) -> None:

@@ -3,8 +3,10 @@
 from uuid import uuid4
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 
 from app.accounts.models import Role
+from app.api.models import IdempotencyKey
 from app.chat.erasing import erasures_repeat
 from app.chat.event_store import events_key
 from app.chat.models import SentPassage, Turn
@@ -102,7 +104,38 @@ def test_a_turn_that_ran_meanwhile_is_blanked_afterwards(client_for, api_key, co
     passage_make(turn=turn, collection=collection, number=3, text=SECRET, document_id=document.pk)
     assert erasures_repeat() == 1
     assert erasures_repeat() == 0
+    # Its own [1], and the one that came late.
+    assert Receipt.objects.get().counts["passages"] == 2
     assert not SentPassage.objects.filter(text=SECRET).exists()
+
+
+def test_the_name_of_an_erased_file_stands_nowhere_either(client_for, api_key, user, team):
+    """In the questions it went along with, and in the answers that are kept for requests sent again."""
+    client = client_for(api_key)
+    conversation = conversation_make(user=user, team=team)
+    url = f"/api/v1/conversations/{conversation.pk}/attachments/"
+
+    def attach(name, key):
+        file = SimpleUploadedFile(f"{name}.txt", f"{name} 4711".encode())
+        return client.post(url, {"file": file}, format="multipart", headers={"Idempotency-Key": key})
+
+    secret, other = (attach(name, name).json()["id"] for name in ("marmalade", "lunch"))
+    files = [
+        {"document_id": id_, "name": name, "error": None}
+        for id_, name in ((secret, "marmalade.txt"), (other, "lunch.txt"))
+    ]
+    turn = turn_make(conversation=conversation, attachments=files)
+    number = client.post(f"/api/v1/documents/{secret}/erase/").json()["number"]
+    rows = [*Turn.objects.values(), *IdempotencyKey.objects.values(), *Document.objects.values()]
+    assert "marmalade" not in str([row | {"key": ""} for row in rows])
+    turn.refresh_from_db()
+    assert [file["name"] for file in turn.attachments] == [f"Erased, receipt {number}", "lunch.txt"]
+    again = attach("marmalade", "marmalade")
+    assert (again.status_code, again.json()["error"]["code"]) == (404, "not_found")
+    assert attach("lunch", "lunch").json()["id"] == other
+    collection = Document.objects.get().collection_id
+    client.post(f"/api/v1/collections/{collection}/erase/")
+    assert "lunch.txt" not in str([*Turn.objects.values(), *IdempotencyKey.objects.values("response")])
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from app.accounts.selectors import principal_of, viewer_of
 from app.api.authentication import caller_of
 from app.api.idempotency import PARAMETER, idempotent
 from app.api.serializers import refusals
+from app.api.services import idempotency_erase
 from app.chat.erasing import collection_erase, document_erase, removed_erase
 from retrieval.errors import NotFound
 from retrieval.models import Receipt
@@ -60,6 +61,7 @@ class DocumentEraseView(APIView):
             receipt = document_erase(document=document_manageable(viewer, document_id), done_by=done_by)
         except NotFound:
             receipt = removed_erase(removed=receipt_of_removed(viewer, document_id), done_by=done_by)
+        idempotency_erase(document_id)
         return Response(ReceiptOutput(receipt).data)
 
 
@@ -78,7 +80,9 @@ class CollectionEraseView(APIView):
         caller = caller_of(request)
         caller.require_scope("write")
         row = collection_manageable(viewer_of(caller), collection_id)
-        return Response(ReceiptOutput(collection_erase(collection=row, done_by=principal_of(caller))).data)
+        receipt = collection_erase(collection=row, done_by=principal_of(caller))
+        idempotency_erase(collection_id)
+        return Response(ReceiptOutput(receipt).data)
 
 
 class ReceiptView(APIView):
