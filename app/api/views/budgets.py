@@ -132,6 +132,7 @@ class BudgetsView(APIView):
     )
     def get(self, request: Request) -> Response:
         caller = caller_of(request)
+        caller.require_scope("usage")
         team = given(self.Query, request.query_params).get("team")
         if team is not None and not caller.is_staff:
             caller.require_manager(team)
@@ -158,9 +159,11 @@ class BudgetsView(APIView):
 class BudgetView(APIView):
     """One limit."""
 
-    @extend_schema(operation_id="budgets_get", responses={200: BudgetOutput, **refusals(404)})
+    @extend_schema(operation_id="budgets_get", responses={200: BudgetOutput, **refusals(403, 404)})
     def get(self, request: Request, budget_id: UUID) -> Response:
-        return Response(_shown(request, budget_get(caller=caller_of(request), budget_id=budget_id)))
+        caller = caller_of(request)
+        caller.require_scope("usage")
+        return Response(_shown(request, budget_get(caller=caller, budget_id=budget_id)))
 
     @extend_schema(operation_id="budgets_remove", responses={204: None, **refusals(403, 404)})
     def delete(self, request: Request, budget_id: UUID) -> Response:

@@ -101,9 +101,11 @@ class KeysView(APIView):
         class Meta:
             ref_name = "KeyIssued"
 
-    @extend_schema(operation_id="keys_list", responses={200: listed(KeyOutput, "Key"), **refusals()})
+    @extend_schema(operation_id="keys_list", responses={200: listed(KeyOutput, "Key"), **refusals(403)})
     def get(self, request: Request) -> Response:
-        return whole(KeyOutput(keys_of(caller_of(request)), many=True).data)
+        caller = caller_of(request)
+        caller.require_scope("read")
+        return whole(KeyOutput(keys_of(caller), many=True).data)
 
     @extend_schema(
         operation_id="keys_create",
@@ -129,9 +131,11 @@ class KeyView(APIView):
         class Meta:
             ref_name = "KeyPatch"
 
-    @extend_schema(operation_id="keys_get", responses={200: KeyOutput, **refusals(404)})
+    @extend_schema(operation_id="keys_get", responses={200: KeyOutput, **refusals(403, 404)})
     def get(self, request: Request, key_id: UUID) -> Response:
-        return Response(KeyOutput(key_get(caller_of(request), key_id)).data)
+        caller = caller_of(request)
+        caller.require_scope("read")
+        return Response(KeyOutput(key_get(caller, key_id)).data)
 
     @extend_schema(
         operation_id="keys_update", request=Input, responses={200: KeyOutput, **refusals(400, 403, 404, 422)}

@@ -77,11 +77,13 @@ class LimitRequestsView(APIView):
 
     @extend_schema(
         operation_id="limit_requests_list",
-        responses={200: listed(LimitRequestOutput, "LimitRequest"), **refusals()},
+        responses={200: listed(LimitRequestOutput, "LimitRequest"), **refusals(403)},
         description="Mine, and those that are mine to decide.",
     )
     def get(self, request: Request) -> Response:
-        return whole(_shown(request, requests_of(caller_of(request)), many=True))
+        caller = caller_of(request)
+        caller.require_scope("usage")
+        return whole(_shown(request, requests_of(caller), many=True))
 
     @extend_schema(
         operation_id="limit_requests_create",

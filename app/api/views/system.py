@@ -120,8 +120,9 @@ class NowhereView(APIView):
 
 
 class SchemaView(SpectacularAPIView):
-    """OpenAPI 3, also for whoever has no key yet."""
+    """OpenAPI 3, also for whoever has no key yet, or one that is over."""
 
+    authentication_classes = ()
     permission_classes = (AllowAny,)
     custom_settings = dict(SCHEMA_SETTINGS)
 
@@ -131,5 +132,6 @@ class SchemaView(SpectacularAPIView):
 class DocsView(SpectacularSwaggerSplitView):
     """Swagger UI from our own static files."""
 
+    authentication_classes = ()
     permission_classes = (AllowAny,)
     url_name = "schema"
