@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -81,6 +82,23 @@ def test_the_role_in_the_team_decides_what_one_may_do(client_for, role, verbs, p
     answer = client.patch(f"{COLLECTIONS}{collection.pk}/", {"name": "New"}, format="json")
     assert answer.status_code == patch
     assert client.delete(f"{COLLECTIONS}{collection.pk}/").status_code == (204 if patch == 200 else 403)
+
+
+def test_a_member_has_a_private_place_that_no_colleague_sees(client_for, user, team, originals_dir):
+    """Field fault C11: in the personal team that everybody has; the team's own owner sees nothing of it."""
+    member = user_make(team=team, role="member")
+    mine, owners = (client_for(key_make(user=person, team=team)) for person in (member, user))
+    own = member.teams.get(is_personal=True)
+    made = mine.post(COLLECTIONS, {"name": "Mine", "team": str(own.id)}, format="json")
+    assert made.status_code == 201
+    path = f"{COLLECTIONS}{made.json()['id']}/"
+    file = SimpleUploadedFile("diary.txt", b"Dear diary.")
+    document = mine.post(f"{path}documents/", {"file": file}, format="multipart")
+    assert document.status_code == 202
+    assert [row["name"] for row in mine.get(COLLECTIONS).json()["items"]] == ["Mine"]
+    assert owners.get(COLLECTIONS).json()["items"] == []
+    for hidden in (path, f"{path}documents/", f"/api/v1/documents/{document.json()['id']}/"):
+        assert owners.get(hidden).status_code == 404
 
 
 def test_who_leaves_the_team_loses_the_collection_they_made(client_for, team):
