@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 
 from retrieval.errors import Forbidden, NotFound
 from retrieval.models import (
-    LEVELS,
     WORKING,
     Collection,
     Document,
@@ -50,16 +49,16 @@ def collections_readable(viewer: Viewer) -> QuerySet[Collection]:
     return _collections(viewer, "read").order_by("-created_at")
 
 
-def searched_level(viewer: Viewer, ids: Sequence[UUID] | None) -> str:
-    """The highest privacy level among what a search of these collections looks through; None: all that is readable.
+def searched_owners(viewer: Viewer, ids: Sequence[UUID] | None) -> list[tuple[str, UUID]]:
+    """(privacy level, owner team) among what a search of these collections looks through; None: all that is readable.
 
-    A question says much of what it is asked about, so it goes only where that may go. One without chunks counts for
-    nothing: there is nothing in it to be found.
+    A question says much of what it is asked about, so it goes only where that may go. A collection without chunks
+    counts for nothing: there is nothing in it to be found.
     """
     searched = _collections(viewer, "read").filter(chunk_count__gt=0)
     if ids is not None:
         searched = searched.filter(pk__in=ids)
-    return max(searched.values_list("level", flat=True).distinct(), key=LEVELS.index, default=LEVELS[0])
+    return list(searched.order_by().values_list("level", "team_id").distinct())
 
 
 def collections_resolve(viewer: Viewer, ids: Sequence[UUID]) -> list[Collection]:

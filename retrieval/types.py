@@ -17,7 +17,9 @@ class Viewer:
     """Who is looking, as the web tier hands it down."""
 
     principals: frozenset[str]
-    """`user:<uuid>` and `team:<uuid>`; a grant to any of them counts for reading."""
+    """`user:<uuid>`, `team:<uuid>`, and `keys:<uuid>` for the keys of a team alone; a grant to any of them counts for
+    reading.
+    """
 
     writing: frozenset[str] | None = None
     """Principals whose grants count for writing: the person and the teams where the role allows it.

@@ -181,8 +181,8 @@ class ApiKey(BaseModel):
 
 
 def principals_of(user_id: UUID | None, team_ids: list[UUID]) -> frozenset[str]:
-    """Principals as retrieval knows them: `user:<id>` and `team:<id>`."""
-    names = {f"team:{team_id}" for team_id in team_ids}
-    if user_id is not None:
-        names.add(f"user:{user_id}")
-    return frozenset(names)
+    """Principals as retrieval knows them: `user:<id>` and `team:<id>`; a key of a team is `keys:<id>` besides, for what
+    the team's keys have to themselves.
+    """
+    own = {f"keys:{team_id}" for team_id in team_ids} if user_id is None else {f"user:{user_id}"}
+    return frozenset(own | {f"team:{team_id}" for team_id in team_ids})

@@ -1,6 +1,7 @@
 """Who somebody is, what they may do, and who pays."""
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -190,10 +191,10 @@ def principal_of(caller: Caller) -> str:
 
 def viewer_of(caller: Caller) -> Viewer:
     """The caller as retrieval sees one: team grants to write and to manage count where the role allows it."""
-    person = {f"user:{caller.user_id}"} if caller.user_id else set()
+    own = {name for name in caller.principals if not name.startswith("team:")}
 
     def teams(roles: tuple[Role, ...]) -> frozenset[str]:
-        return frozenset(person | {f"team:{team}" for team, role in caller.roles if role in roles})
+        return frozenset(own | {f"team:{team}" for team, role in caller.roles if role in roles})
 
     return Viewer(caller.principals, writing=teams(SPENDING_ROLES), managing=teams(MANAGING_ROLES))
 
@@ -244,6 +245,11 @@ def team_get(team_id: UUID) -> Team:
     if team is None:
         raise NotFound("There is no such team.")
     return team
+
+
+def team_levels(team_ids: Collection[UUID]) -> tuple[str, ...]:
+    """The privacy levels of these teams, those that are gone left out."""
+    return tuple(Team.objects.filter(id__in=team_ids).values_list("level", flat=True))
 
 
 def members_of(team_id: UUID) -> list[Membership]:

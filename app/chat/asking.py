@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.accounts.models import Level, Team
-from app.accounts.selectors import Caller, team_get
+from app.accounts.selectors import Caller, team_get, team_levels
 from app.catalog.models import IMAGES, JSON_SCHEMA, TOOLS, Deployment
 from app.catalog.selectors import Target, highest_level, targets, targets_named
 from app.chat.assistants import assistant_get, assistant_named
@@ -33,6 +33,7 @@ CHARACTERS_PER_TOKEN = 5
 _cached_targets = remembered(1.0)(targets)
 _cached_named = remembered(1.0)(targets_named)
 _cached_team = remembered(1.0)(team_get)
+_cached_levels = remembered(1.0)(team_levels)
 _cached_space = remembered(1.0)(documents.space_active)
 
 
@@ -78,7 +79,11 @@ def _framed(
     chosen = (
         documents.collections_resolve(Viewer(caller.principals), list(collections)) if collections else []
     )
-    levels = [wish.level, team.level, *(c.level for c in chosen), *([assistant.level] if assistant else [])]
+    # What a private team owns stays private for whomever it is shared with.
+    owners = _cached_levels(frozenset(c.team_id for c in chosen)) if chosen else ()
+    levels = [wish.level, team.level, *(c.level for c in chosen), *owners]
+    if assistant is not None:
+        levels += [assistant.level, assistant.team.level]
     wish = replace(wish, level=highest_level(*levels))
     return _Frame(caller, team, assistant, tuple(chosen), wish.level, _routed(caller, wish))
 

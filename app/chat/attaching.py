@@ -16,7 +16,7 @@ from app.chat.models import Conversation
 from app.common.errors import Conflict, NotFound
 from inference_client.types import ImagePart
 from retrieval import storage
-from retrieval.collections import collection_create
+from retrieval.collections import collection_create, collection_update
 from retrieval.models import Collection, Document, DocumentText, Status
 from retrieval.selectors import TextPage
 from retrieval.stores import Gone
@@ -34,18 +34,22 @@ def attachments_collection(*, caller: Caller, conversation: Conversation) -> Col
     """The conversation's own collection, which its owner alone may read; made when it is first needed."""
     row = Conversation.objects.select_for_update().select_related("team").get(pk=conversation.pk)
     found = Collection.objects.filter(pk=row.attachments_id).first() if row.attachments_id else None
+    level = highest_level(row.level, row.team.level)
     if found is None:
-        owner = principal_of(caller)
         found = collection_create(
             name=f"Attachments of conversation {row.pk}",
             team_id=row.team_id,
-            created_by=owner,
+            created_by=principal_of(caller),
             kind=Collection.Kind.CONVERSATION,
-            level=highest_level(row.level, row.team.level),
-            private_to=owner,
+            level=level,
+            # What a key of a team attaches is for the team's keys, like the conversation, and for none of its people.
+            private_to=f"user:{caller.user_id}" if caller.user_id else f"keys:{row.team_id}",
         )
         row.attachments_id = conversation.attachments_id = found.pk
         row.save(update_fields=["attachments_id"])
+    elif highest_level(found.level, level) != found.level:
+        # The conversation has touched something more private since: so may what is attached from now on.
+        collection_update(collection=found, level=level)
     return found
 
 

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
+from app.accounts.selectors import team_levels
 from app.billing.types import Payer
 from app.catalog.models import Deployment
-from app.catalog.selectors import Target, targets
+from app.catalog.selectors import Target, highest_level, targets
 from app.catalog.tokenizers import tokenizer
 from app.common.aio import patiently
 from app.common.db import run_db
@@ -68,7 +69,7 @@ async def embed(texts: Sequence[str], *, role: Role, payer: object, model: str |
         # Ingestion runs on event loops that live for one document: a shared client would be left open behind them.
         async with lone_client():
             answer = await embed_plain(
-                await run_db(embedding_target, model, _level(payer)),
+                await run_db(_target_for, payer, model),
                 list(texts),
                 payer=payer_of(payer),
                 collections=_collections(payer),
@@ -132,6 +133,12 @@ def _same_model(admission: Admission, model: str | None) -> None:
                 retry_after=1,
                 code="embedder_unavailable",
             ) from exc
+
+
+def _target_for(payer: object, model: str | None) -> Target:
+    """Cleared for the texts, and for whatever is the paying team's: what a private team puts in goes nowhere else."""
+    team_id = payer_of(payer).team_id
+    return embedding_target(model, highest_level(_level(payer), *team_levels([team_id] if team_id else [])))
 
 
 def _level(payer: object) -> str:

@@ -16,6 +16,7 @@ from django.test import Client
 from app.accounts.models import Role, Team, User
 from app.accounts.selectors import ALL_SCOPES
 from app.chat import asking
+from app.chat.models import Assistant
 from app.gate.routing import memories_forget
 from inference_client.adapters.scripted import Answer
 from inference_client.testing.fault_server import Script, Seen
@@ -255,6 +256,27 @@ def test_pages_and_the_api_of_a_signed_in_browser_follow_the_same_rule(
     assert browser.get("/admin/retrieval/document/").status_code in {302, 404}
 
 
+def test_files_that_a_key_of_a_team_attached_are_for_its_keys_alone(people: People, client_for: Any) -> None:
+    """The conversation is for none of its people, so neither is what is attached to it."""
+    owner, alpha = people["alpha owner"]
+    key = key_make(user=None, team=alpha)
+    conversation = conversation_make(user=None, team=alpha)
+    file = {"file": io.BytesIO(SECRET.encode())}
+    file["file"].name = "secret.txt"
+    made = client_for(key).post(_v(f"conversations/{conversation.pk}/attachments/"), file, format="multipart")
+    assert made.status_code == 202, made.content
+    document = Document.objects.get(pk=made.json()["id"])
+    assert document_ingest(document.pk) == "ready"
+    found = {"query": "vault word marmalade"}
+    for mine in (key_make(user=owner, team=alpha), key_of(people, "alpha viewer")):
+        client = client_for(mine)
+        assert client.get(_v(f"documents/{document.pk}/text/")).status_code == 404
+        assert client.post(_v("search/"), found, format="json").json()["items"] == []
+    other = client_for(key_make(user=None, team=alpha))
+    assert other.get(_v(f"documents/{document.pk}/text/")).status_code == 200
+    assert other.delete(_v(f"documents/{document.pk}/")).status_code == 204
+
+
 DOORS = ("/v1", "turn")
 SPENDERS = tuple(who for who in RIGHTS if not who.endswith("viewer"))
 
@@ -296,3 +318,19 @@ def test_a_prompt_holds_nothing_its_asker_may_not_read(
             assert "marmalade" in prompts
     _, sent = ask(door, key, chat_target.public_name, None)
     assert "marmalade" not in b"".join(seen.body for seen in sent).decode()
+
+
+def test_a_shared_assistant_reads_for_each_what_they_may_read_themselves(
+    people: People, place: Place, chat_target: Any
+) -> None:
+    """Field fault B18: its collections are searched under the rights of whoever asks it, neither less nor more."""
+    assistant = Assistant.objects.create(
+        team=people["alpha owner"][1], name="A", slug="a", model=chat_target.public_name
+    )
+    assistant.shared_with.add(people["beta owner"][1])
+    key = key_of(people, "beta member")
+    for collection, may in ((place.shared, True), (place.own, False)):
+        Assistant.objects.update(collections=[str(collection.pk)])
+        answer, sent = ask("/v1", key, "assistant/a", None)
+        assert answer.status_code == (200 if may else 404), answer.text
+        assert ("marmalade" in b"".join(seen.body for seen in sent).decode()) is may

@@ -2,10 +2,15 @@
 
 import pytest
 
+from app.accounts.selectors import caller_by_user
 from app.billing.selectors import spend
 from app.catalog.models import Backend, Deployment
+from app.chat.asking import ask_draft
+from app.common.errors import NotAllowed
+from app.common.models import uuid7
+from retrieval.collections import grant_set
 from retrieval.services import document_ingest
-from tests.factories import collection_make, document_make, user_make
+from tests.factories import collection_make, document_make, team_make, user_make
 
 pytestmark = pytest.mark.django_db
 SEARCH = "/api/v1/search/"
@@ -111,6 +116,34 @@ def test_a_question_of_a_private_team_stays_with_private_embedders(
     answer = client.post(SEARCH, {"query": "pumps"}, format="json")
     assert answer.status_code == 503
     assert "private content" in answer.json()["error"]["message"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_private_team_owns_stays_private_whoever_asks_and_when_it_is_put_in(
+    client, user, team, chat_target, originals_dir
+):
+    """The team's level binds its collections, whatever these say: when they are shared, and when embedded."""
+    owner = user_make()
+    theirs = team_make(owner=owner)
+    shelf = collection_make(team=theirs, user=owner, level="public")
+    assert document_ingest(document_make(collection=shelf, content=b"The pump is secret.").pk) == "ready"
+    grant_set(collection=shelf, principal=f"team:{team.id}", verb="read", created_by="tests")
+    Deployment.objects.update(clearance="internal")
+    body = {"query": "pumps", "collections": [str(shelf.pk)]}
+    assert client.post(SEARCH, body, format="json").status_code == 200
+    theirs.level = "private"
+    theirs.save()
+    assert client.post(SEARCH, body, format="json").status_code == 503
+    with pytest.raises(NotAllowed, match="not cleared for private content"):
+        ask_draft(
+            caller=caller_by_user(user), conversation_id=None, team_id=None, turn_id=uuid7(), request_id="",
+            text="Is it?", model=chat_target.public_name, collections=[shelf.pk],
+        )  # fmt: skip
+    late = document_make(collection=shelf, content=b"The valve is secret too.")
+    document_ingest(late.pk)
+    late.refresh_from_db()
+    assert (late.status, late.chunk_count) == ("failed", 0)
+    assert "private content" in late.error_message
 
 
 def _ready(user, team):

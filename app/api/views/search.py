@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from app.accounts.selectors import team_get, viewer_of
+from app.accounts.selectors import team_levels, viewer_of
 from app.api.authentication import caller_of
 from app.api.idempotency import PARAMETER, idempotent_read
 from app.api.paging import listed, whole
@@ -17,7 +17,7 @@ from app.api.serializers import body, refusals
 from app.billing.types import Payer
 from app.catalog.selectors import highest_level
 from retrieval.search import search
-from retrieval.selectors import searched_level
+from retrieval.selectors import searched_owners
 from retrieval.types import Filters
 
 
@@ -103,7 +103,8 @@ class SearchView(APIView):
             key_id=caller.key_id,
         )
         viewer = viewer_of(caller)
-        searched = searched_level(viewer, asked["collections"])
+        searched = searched_owners(viewer, asked["collections"])
+        teams = team_levels({caller.default_team_id, *(team for _, team in searched)})
         found = async_to_sync(search)(
             query=asked["query"],
             viewer=viewer,
@@ -111,7 +112,7 @@ class SearchView(APIView):
             limit=asked["limit"],
             payer={
                 "payer": payer,
-                "level": highest_level(team_get(caller.default_team_id).level, searched),
+                "level": highest_level(*teams, *(level for level, _ in searched)),
             },
             filters=Filters(**asked["filters"]) if "filters" in asked else None,
         )

@@ -68,6 +68,16 @@ def test_a_short_file_goes_whole_and_is_a_source(gather: Callable[..., Any], att
     assert turn.attachments == event["attachments"]
 
 
+def test_what_is_attached_later_is_as_private_as_the_conversation_became(
+    caller: Caller, conversation: Conversation
+) -> None:
+    assert attachments_collection(caller=caller, conversation=conversation).level == "internal"
+    Conversation.objects.filter(pk=conversation.pk).update(level="private")
+    assert attachments_collection(caller=caller, conversation=conversation).level == "private"
+    Conversation.objects.filter(pk=conversation.pk).update(level="public")
+    assert attachments_collection(caller=caller, conversation=conversation).level == "private"
+
+
 def test_what_goes_whole_stands_first_and_stays_for_the_next_question(
     gather: Callable[..., Any], attach: Attach
 ) -> None:
