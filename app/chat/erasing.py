@@ -74,7 +74,7 @@ def _blank_sent(receipt: Receipt) -> int:
             turn.quotes = [quote for quote in turn.quotes if quote.get("n") not in numbers[turn.pk]]
             turn.matches = [match for match in turn.matches or () if match.get("n") not in numbers[turn.pk]]
             turn.save(update_fields=["quotes", "matches"])
-        _blank_names_sent(receipt)
+        _blank_names(receipt)
         blanked = SentPassage.objects.filter(named, erased_at=None).update(
             text="", heading="", title="", warnings=[], erased_at=now(), receipt=receipt.number
         )
