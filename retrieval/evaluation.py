@@ -176,6 +176,7 @@ async def runs(exam: Exam, room: Room, cache: VectorCache, *, legs: Sequence[str
     asked = [leg for leg in legs if leg != "reranked" or rerank]
     found: dict[str, Run] = {leg: {} for leg in asked}
     questions = list(exam.questions.items())
+    itself = {item.id: item.text for item in exam.documents if item.id in exam.questions}
     vectors = await cache.vectors([text for _, text in questions], role="query")
     for (key, text), vector in zip(questions, vectors, strict=True):
         ranking = await rank(
@@ -188,7 +189,11 @@ async def runs(exam: Exam, room: Room, cache: VectorCache, *, legs: Sequence[str
             vector=vector_text(vector),
         )
         for leg in asked:
-            found[leg][key] = _best(await _answer(leg, text, ranking, room, rerank), room)
+            best = _best(await _answer(leg, text, ranking, room, rerank), room)
+            # A question that is a document of the collection itself (ArguAna, Quora) is no answer to itself.
+            if itself.get(key) == text:
+                best.pop(key, None)
+            found[leg][key] = best
     return found
 
 

@@ -1,5 +1,6 @@
 """Retrieval's exam: small ones on the twin embedder, and the public collections with the figures they must hold."""
 
+import gzip
 import json
 import os
 import sys
@@ -61,6 +62,59 @@ def test_an_exam_s_title_is_a_heading(folder: Path) -> None:
         "Note d3",
     ]
     assert [[b.kind for b in page.blocks] for page in pages][1:3] == [["heading", "paragraph"], ["heading"]]
+
+
+@pytest.mark.parametrize(
+    "qrels",
+    [
+        "q1\td1\t1\nq2\td2\t2\nq2\td4\t0\n",
+        "query-id\tcorpus-id\tscore\r\nq1\td1\t1\r\n\r\nq2\td2\t2.0\r\nq2\td4\t0\r\n",
+        "q1 0 d1 1\nq2 0 d2 2\nq2 Q0 d4 0\nq9 0 d1 1\n",
+    ],
+)
+def test_judgements_are_read_in_any_of_their_shapes(folder: Path, qrels: str) -> None:
+    (folder / "qrels" / "test.tsv").unlink()
+    with gzip.open(folder / "qrels" / "test.tsv.gz", "wt") as packed:
+        packed.write(qrels)
+    assert exams_in(folder.parent) == [folder]
+    exam = exam_read(folder)
+    assert exam.judged == {"q1": {"d1": 1}, "q2": {"d2": 2, "d4": 0}}
+    assert list(exam.questions) == ["q1", "q2"]
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "said"),
+    [
+        ("qrels/test.tsv", "q1\td1\t1\nq1\td2\tmuch\n", "Line 2"),
+        ("qrels/test.tsv", "q7\td1\t1\n", "judges none"),
+        ("queries.jsonl", '{"text": "no id"}\n', "no `_id`"),
+        ("corpus.jsonl", "[1]\n", "no `_id`"),
+    ],
+)
+def test_what_is_wrong_with_an_exam_is_named(folder: Path, file: str, line: str, said: str) -> None:
+    (folder / file).write_text(line)
+    with pytest.raises(CommandError, match=said):
+        call_command("eval_retrieval", folder)
+
+
+def test_odd_documents_are_stored_and_a_question_does_not_find_itself(
+    folder: Path, tmp_path: Path, twin: TwinEmbedder
+) -> None:
+    name = "a/b?ü " + "x" * 300
+    rows = [
+        {"_id": "q1", "title": "", "text": "Leave is thirty days."},
+        {"_id": name, "title": None, "text": "Leave is \0 thirty days, they say. \ud83d"},
+        {"_id": 7, "title": "Only a title"},
+    ]
+    (folder / "corpus.jsonl").write_text("\ufeff" + "\n".join(json.dumps(row) for row in rows), "utf-8")
+    (folder / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "Leave is thirty days."}))
+    (folder / "qrels" / "test.tsv").write_text(f"q1\t{name}\t1\n")
+    figures = figures_of(exam_read(folder), cache=None, legs=["vector", "keyword", "fused"])
+    assert {leg: found["nDCG@10"] for leg, found in figures.items()} == {
+        "vector": 1.0,
+        "keyword": 1.0,
+        "fused": 1.0,
+    }
 
 
 @pytest.mark.parametrize("missing", ["corpus.jsonl", "queries.jsonl"])
