@@ -14,6 +14,9 @@ LINE_JOIN = "\x02"
 """At the end of a segment: its last word goes on in the next line."""
 WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 """Letters as wide as they are high."""
+_MARK = re.compile(
+    r"(?:\(?\d{1,3}(?:\.\d{1,3})*[.)]?|\(?[a-zA-Z][.)]|\(?[ivxlc]{1,6}[.)]|§+ ?\d+|[•◦▪‣·–*●○■□➢✓→-])$"
+)
 Span = tuple[float, float]
 _RTL = re.compile(r"[\u0590-\u08ff\ufb1d-\ufefc]")
 
@@ -67,7 +70,7 @@ def rows_of(segments: Row) -> list[Row]:
     low = high = 0.0
     for segment in sorted(segments, key=lambda s: (s.y0 + s.y1) / 2):
         middle = (segment.y0 + segment.y1) / 2
-        if rows and low <= middle <= high and segment.height < 2.5 * (high - low) + 1e-9:
+        if rows and low <= middle <= high and segment.height < 3.2 * (high - low) + 1e-9:
             rows[-1].append(segment)
         else:
             rows.append([segment])
@@ -188,6 +191,16 @@ def _words(text: str) -> float:
     """East Asian writing has no blanks: two and a half characters are a word there."""
     wide = 0 if text.isascii() else len(WIDE.findall(text))
     return wide / 2.5 if wide > len(text) / 2 else len(text.split())
+
+
+def is_numbered(band: Sequence[Row], columns: tuple[Span, ...]) -> bool:
+    """Clauses, not rows: a number or a mark of its own before each text, and nothing else."""
+    if len(columns) != 2:
+        return False
+    parts = [_line_parts(row, columns) for row in band]
+    marks = [" ".join(segment.text for segment in row[0]) for row in parts if len(row) == 2]
+    words = sum(any(map(str.isalpha, segment.text)) for row in parts for segment in row.get(1, ()))
+    return all(map(_MARK.match, marks)) and 2 * words > len(marks)
 
 
 def is_table(band: Sequence[Row], columns: tuple[Span, ...], usual: float) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal
 import lxml.etree
 
 from retrieval.parsing.blocks import Kind
+from retrieval.parsing.docx_numbers import Numbers
 from retrieval.parsing.drawings import chart_rows, drawn_lines
 from retrieval.parsing.formulas import Element, linear
 
@@ -35,9 +36,13 @@ def readable(archive: zipfile.ZipFile) -> io.BytesIO | None:
     Errors: lxml's for damaged parts, zipfile's.
     """
     changed: dict[str, bytes] = {}
+    numbers = Numbers(archive)
     for name in archive.namelist():
-        if _STORIES.fullmatch(name) and _TELLING.search(data := archive.read(name)):
-            changed[name] = _plain(data)
+        if not _STORIES.fullmatch(name):
+            continue
+        counted = bool(numbers) and _MAIN.fullmatch(name) is not None
+        if _TELLING.search(data := archive.read(name)) or counted:
+            changed[name] = _plain(data, numbers if counted else None)
     if not changed:
         return None
     out = io.BytesIO()
@@ -49,8 +54,10 @@ def readable(archive: zipfile.ZipFile) -> io.BytesIO | None:
     return out
 
 
-def _plain(data: bytes) -> bytes:
+def _plain(data: bytes, numbers: Numbers | None) -> bytes:
     root = lxml.etree.fromstring(data, lxml.etree.XMLParser(resolve_entities=False, huge_tree=True))
+    for node in root.iter(f"{_W}p") if numbers is not None else ():
+        numbers.write(node)
     for node in list(root.iter(f"{_M}oMath")):
         _replace(node, linear(node))
     for node in list(root.iter(f"{_M}oMathPara")):

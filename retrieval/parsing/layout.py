@@ -20,6 +20,7 @@ from retrieval.parsing.bands import (
     columns_in,
     columns_of,
     fits,
+    is_numbered,
     is_prose,
     is_table,
     near,
@@ -144,7 +145,7 @@ def _parts(segments: Row, usual: float, titles: Mapping[str, int], depth: int) -
                 end -= 1
             yield from _running(plain, usual, titles)
             yield from _by_columns(band, columns, usual, titles, depth)
-        elif is_table(band, columns, usual):
+        elif is_table(band, columns, usual) and not is_numbered(band, columns):
             # What stands alone under a table is the text after it.
             while (
                 not _goes_on(band, len(band) - 1, columns, usual) and len(_cells_of(band[-1], columns)) == 1

@@ -92,6 +92,34 @@ def test_word_passes_nothing_over(tmp_path: Path, inside: str, text: str) -> Non
     assert read(tmp_path, word(f"<w:p>{inside}</w:p>"), "a.docx").text == text
 
 
+def numbered(style: str, level: int = 0, text: str = "") -> str:
+    number = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="7"/></w:numPr>' if not style else ""
+    return f'<w:p><w:pPr><w:pStyle w:val="{style}"/>{number}</w:pPr>{run(text)}</w:p>'
+
+
+def test_word_counts_its_headings_and_clauses(tmp_path: Path) -> None:
+    w = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    level = '<w:lvl w:ilvl="{}"><w:start w:val="1"/><w:numFmt w:val="{}"/><w:lvlText w:val="{}"/></w:lvl>'
+    levels = level.format(0, "upperRoman", "%1.") + level.format(1, "decimal", "%1%2")
+    levels += level.format(2, "lowerLetter", "(%3)")
+    style = '<w:style w:type="paragraph" w:styleId="{}"><w:name w:val="{}"/>{}</w:style>'
+    based = '<w:basedOn w:val="H"/>'
+    number = '<w:pPr><w:numPr><w:numId w:val="7"/></w:numPr></w:pPr>'
+    styles = style.format("H", "heading 1", number) + style.format("G", "own", based)
+    parts = {
+        "numbering.xml": f'<w:numbering {w}><w:abstractNum w:abstractNumId="3">{levels}</w:abstractNum>'
+        '<w:num w:numId="7"><w:abstractNumId w:val="3"/></w:num></w:numbering>',
+        "styles.xml": f"<w:styles {w}>{styles}</w:styles>",
+    }
+    body = numbered("H", text="Scope") + numbered("", 1, "All pumps.") + numbered("", 2, "Small ones.")
+    body += numbered("", 2, "Large ones.") + numbered("G", text="Term") + numbered("", 1, "A year.")
+    reading = read(tmp_path, word(body, **parts), "a.docx")
+    assert reading.text.split("\n\n")[1:4] == ["I1 All pumps.", "(a) Small ones.", "(b) Large ones."]
+    assert [line for line in reading.text.split("\n\n") if line[0] == "I"] == [
+        "I. Scope", "I1 All pumps.", "II. Term", "II1 A year.",
+    ]  # fmt: skip
+
+
 def test_word_with_chart_diagram_inserted_page_and_a_numbered_main_part(tmp_path: Path) -> None:
     parts = {
         "charts/chart1.xml": CHART,

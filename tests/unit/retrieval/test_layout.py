@@ -93,3 +93,23 @@ def test_a_row_of_a_right_to_left_script_begins_at_the_right() -> None:
     cells = [("اسم", "مدينة"), ("سعاد", "بغداد"), ("ليلى", "دمشق")]
     rows = [(400 - 200 * j, 100 + 12 * i, text) for i, row in enumerate(cells) for j, text in enumerate(row)]
     assert blocks(page(*rows)) == [("table", "اسم | مدينة\nسعاد | بغداد\nليلى | دمشق")]
+
+
+def test_numbered_clauses_are_no_table_of_numbers_and_texts() -> None:
+    read = page(
+        *((0, 0, "1"), (60, 0, "Definitions")),
+        *((0, 20, "1.1"), (60, 20, "The Supplier is a company.")),
+        *((0, 40, "(a)"), (60, 40, "It sells pumps.")),
+        (0, 60, "A line without a number."),
+        titles={title_key("1 Definitions"): 1},
+    )
+    assert read.text.split("\n\n") == [
+        "1 Definitions", "1.1 The Supplier is a company.", "(a) It sells pumps.", "A line without a number.",
+    ]  # fmt: skip
+    assert read.blocks[1].heading == ("1 Definitions",)
+
+
+def test_a_small_mark_stands_on_the_line_of_its_words() -> None:
+    mark = Segment("•", 0, 1, 4, 8, (0, 0, 0, 0))
+    words = Segment("pumps and valves", 20, 0, 100, 10, (0, 0, 0, 0))
+    assert blocks(layout([mark, words], PageBuilder())) == [("list", "• pumps and valves")]
