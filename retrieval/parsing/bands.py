@@ -88,7 +88,7 @@ def band_at(rows: Sequence[Row], at: int, usual: float) -> tuple[int, list[Span]
     gutters = _gaps(rows[at], usual)
     end = at + 1
     while gutters and end < len(rows):
-        gap = top(rows[end]) - max(s.y1 for s in rows[end - 1])
+        gap = top(rows[end]) - bottom(rows[end - 1])
         # Far below, or apart and parted more finely: another table, or the first one under a letter's head.
         if gap > 4 * usual or (
             gap > 1.5 * usual and end > at + 1 and len(_gaps(rows[end], usual)) > len(gutters)
@@ -105,7 +105,11 @@ def band_at(rows: Sequence[Row], at: int, usual: float) -> tuple[int, list[Span]
 
 
 def top(row: Row) -> float:
-    return min(segment.y0 for segment in row)
+    return row[0].y0 if len(row) == 1 else min(segment.y0 for segment in row)
+
+
+def bottom(row: Row) -> float:
+    return row[0].y1 if len(row) == 1 else max(segment.y1 for segment in row)
 
 
 def _gaps(row: Row, usual: float) -> list[Span]:
@@ -123,7 +127,11 @@ def _free(gutters: Sequence[Span], row: Row, usual: float) -> list[Span]:
     """What the row leaves free of the gutters."""
     free = list(gutters)
     for segment in row:
-        if all(segment.x1 <= left or segment.x0 >= right for left, right in free):
+        x0, x1 = segment.x0, segment.x1
+        for left, right in free:
+            if x0 < right and x1 > left:
+                break
+        else:
             continue
         cut: list[Span] = []
         for left, right in free:
@@ -155,7 +163,9 @@ def columns_of(band: Sequence[Row], gutters: Sequence[Span]) -> tuple[Span, ...]
 
 def _runs_backward(texts: Sequence[str]) -> bool:
     """Whether most of them are Arabic or Hebrew."""
-    return 2 * sum(not text.isascii() and bool(_RTL.search(text)) for text in texts) > len(texts)
+    if "".join(texts).isascii():
+        return False
+    return 2 * sum(bool(_RTL.search(text)) for text in texts) > len(texts)
 
 
 def is_prose(band: Sequence[Row], columns: tuple[Span, ...]) -> bool:
@@ -221,4 +231,4 @@ def fits(row: Row, columns: tuple[Span, ...]) -> bool:
 
 
 def near(above: Row, below: Row, usual: float) -> bool:
-    return top(below) - max(segment.y1 for segment in above) < 2 * usual
+    return top(below) - bottom(above) < 2 * usual

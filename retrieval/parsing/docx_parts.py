@@ -56,8 +56,9 @@ def readable(archive: zipfile.ZipFile) -> io.BytesIO | None:
 
 def _plain(data: bytes, numbers: Numbers | None) -> bytes:
     root = lxml.etree.fromstring(data, lxml.etree.XMLParser(resolve_entities=False, huge_tree=True))
-    for node in root.iter(f"{_W}p") if numbers is not None else ():
-        numbers.write(node)
+    if numbers is not None:
+        for node in root.iter(f"{_W}p"):
+            numbers.write(node)
     for node in list(root.iter(f"{_M}oMath")):
         _replace(node, linear(node))
     for node in list(root.iter(f"{_M}oMathPara")):

@@ -17,6 +17,7 @@ from retrieval.parsing.bands import (
     Segment,
     Span,
     band_at,
+    bottom,
     columns_in,
     columns_of,
     fits,
@@ -220,7 +221,7 @@ def _begins(band: Sequence[Row], at: int, columns: tuple[Span, ...], usual: floa
 
 def _gap(band: Sequence[Row], at: int) -> float:
     """Between a row and the one above."""
-    return top(band[at]) - max(segment.y1 for segment in band[at - 1])
+    return top(band[at]) - bottom(band[at - 1])
 
 
 def _running(rows: Sequence[Row], usual: float, titles: Mapping[str, int]) -> Iterator[_Part]:
@@ -264,7 +265,7 @@ def _big(row: Row, text: str, usual: float) -> int:
 
 
 def _apart(above: Row, below: Row, usual: float) -> bool:
-    return top(below) - max(segment.y1 for segment in above) > 0.9 * usual
+    return top(below) - bottom(above) > 0.9 * usual
 
 
 def _is_new(kind: Kind, last: str, line: str, long: float) -> bool:

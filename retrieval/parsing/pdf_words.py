@@ -63,8 +63,8 @@ class PageText:
     segments: tuple[Segment, ...]
     asides: tuple[tuple[Segment, ...], ...]
     """What runs another way than the page: stamps along a margin, marks across it; each in its own direction."""
-    hidden: int
-    """Characters drawn invisibly."""
+    hidden: bool
+    """Whether some of it is drawn invisibly."""
     unmapped: float
     """Share of words with a glyph that has no letter."""
 
@@ -98,7 +98,9 @@ class _Words:
         marked = (codes[self._ends - 1] == _JOIN) & (self._ends - self._starts > 1)
         self._lasts = self._ends - 1 - marked
         self._plain = _LIGATURE.search(self._text) is None
-        self._hidden = self._unmapped = self._letters = 0
+        self._begins: list[int] = []
+        self._letters: list[int] = []
+        """The first character of each segment, and how many it has."""
 
     def read(self, typed: Sequence[Typed]) -> PageText:
         boxes = self._placed(self._boxes())
@@ -115,16 +117,16 @@ class _Words:
         direction = self._direction(steps * ((self._lasts - self._starts) / lengths)[:, None])
         astray = self._astray(steps, direction)
         segments = self._segments(shown, numpy.flatnonzero(astray == 0), direction)
-        asides = (
+        asides = [
             self._segments(shown, numpy.flatnonzero(astray == other), way)
             for other, way in _ways(direction)
             if (astray == other).any()
-        )
+        ]
         return PageText(
             (*segments, *self._typed(typed, segments, direction)),
             tuple(map(tuple, asides)),
-            self._hidden,
-            self._unmapped / self._letters if self._letters else 0.0,
+            self._hides(),
+            self._share_unmapped(),
         )
 
     def _typed(self, typed: Sequence[Typed], around: Sequence[Segment], direction: int) -> Iterator[Segment]:
@@ -172,8 +174,12 @@ class _Words:
             xs, ys = top - ys, right - xs
         else:
             xs, ys = xs - left, top - ys
-        parts = (xs.min(axis=2), ys.min(axis=2), xs.max(axis=2), ys.max(axis=2))
-        return numpy.stack(parts, axis=2)
+        (x0, x1), (y0, y1) = (xs[:, :, 0], xs[:, :, 1]), (ys[:, :, 0], ys[:, :, 1])
+        low, high = (
+            (numpy.minimum(x0, x1), numpy.minimum(y0, y1)),
+            (numpy.maximum(x0, x1), numpy.maximum(y0, y1)),
+        )
+        return numpy.stack((*low, *high), axis=2)
 
     def _direction(self, steps: Floats) -> int:
         """Which way text runs on the page as shown: 0 across, 90 down, 180 upside down, 270 up."""
@@ -217,17 +223,16 @@ class _Words:
         ends = self._ends[which[numpy.append(begins[1:], len(which)) - 1]].tolist()
         segments: list[Segment] = []
         spans = zip(starts, ends, _joined(turned, begins).tolist(), shares, strict=True)
-        for start, end, place, share in spans:
-            written = self._text[start:end]
-            text = segment_text(
-                written if self._plain or written.isascii() else written.translate(_LIGATURES)
-            )
-            if not text:
-                continue
-            segments.append(Segment(text, place[0], place[1], place[2], place[3], share))
-            self._letters += len(text)
-            self._hidden += len(text) if self._invisible(start) else 0
-            self._unmapped += len(text) if _UNMAPPED(self._textpage, start) == 1 else 0
+        for start, end, (x0, y0, x1, y1), share in spans:
+            text = self._text[start:end]
+            if not self._plain and not text.isascii():
+                text = text.translate(_LIGATURES)
+            if "  " in text or not text.isprintable():
+                text = segment_text(text)
+            if text:
+                segments.append(Segment(text, x0, y0, x1, y1, share))
+                self._begins.append(start)
+                self._letters.append(len(text))
         return segments
 
     def _shares(self, shown: Floats) -> list[Box]:
@@ -236,9 +241,24 @@ class _Words:
         whole = numpy.array([width or 1.0, height or 1.0, width or 1.0, height or 1.0])
         return list(map(tuple, numpy.clip(shown / whole, 0.0, 1.0).round(4).tolist()))
 
-    def _invisible(self, index: int) -> bool:
-        item = _OBJECT(self._textpage, index)
-        return bool(item) and _MODE(item) == _INVISIBLE
+    def _hides(self) -> bool:
+        """Whether any segment is drawn invisibly; neighbours mostly belong to one object."""
+        before = 0
+        for start in self._begins:
+            item = _OBJECT(self._textpage, start)
+            if item != before:
+                before = item
+                if item and _MODE(item) == _INVISIBLE:
+                    return True
+        return False
+
+    def _share_unmapped(self) -> float:
+        unmapped = sum(
+            letters
+            for start, letters in zip(self._begins, self._letters, strict=True)
+            if _UNMAPPED(self._textpage, start) == 1
+        )
+        return unmapped / (sum(self._letters) or 1)
 
 
 def _word_spans(codes: Codes) -> tuple[Ints, Ints, Bools]:

@@ -152,7 +152,7 @@ class _Page:
             if bad:
                 self._found.note("garbled", self._number)
             self._mark_hidden(page, text)
-            shown = PageText((), (), 0, 0.0) if bad else text
+            shown = PageText((), (), hidden=False, unmapped=0.0) if bad else text
             return self._laid_out(shown, titles, extra, aspect)
         finally:
             page.close()
