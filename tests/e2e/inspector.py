@@ -86,6 +86,33 @@ class Inspector:
         expect(self.page.get_by_role("group", name="Its models")).to_be_visible()
         self.look_here("the set-up, at a server")
 
+    def look_at_a_collection(self, path: str, *, english: bool) -> None:
+        """What opens on the page of a collection: whom it is shared with, its settings, passages found in it."""
+        page, panel = self.page, self.page.get_by_role("dialog")
+
+        def here(what: str) -> None:
+            self.look_here(f"{path} {what}")
+            if not english:
+                self.english(f"{path} {what}")
+            page.keyboard.press("Escape")
+
+        page.goto(path)
+        page.locator(".collection-head .button").click()
+        expect(panel.locator(".grant").first).to_be_visible()
+        here("shared")
+        page.locator(".collection-head .icon-button").click()
+        page.get_by_role("menuitem").first.click()
+        panel.locator("fieldset .button").click()
+        expect(panel.locator(".cuts li").first).to_be_visible()
+        here("settings")
+        page.locator(".document .icon-button").last.click()
+        page.get_by_role("menuitem").last.click()
+        expect(page.locator(".document .failure.calm")).to_be_visible()
+        page.locator("#find").fill("lamp")
+        page.locator("#find").press("Enter")
+        expect(page.locator(".found-passage").first).to_be_visible()
+        here("searched")
+
     def look_here(self, path: str) -> None:
         """The page that is open."""
         self.page.wait_for_load_state("networkidle")

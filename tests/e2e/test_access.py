@@ -172,6 +172,10 @@ def test_no_page_shuts_anybody_out(
     if who == "admin":
         key = json.loads((live.data / "env.json").read_text())["INFERENCE_API_KEY"]
         inspector.look_at_a_server(live.run["inference_url"], key)
+    if who in {"owner", "german"}:
+        inspector.look_at_a_collection(
+            *place.paths(("/documents/?collection={collection}",)), english=who == "owner"
+        )
     assert inspector.verdict() == ""
 
 

@@ -336,6 +336,19 @@ def test_amounts_on_german_pages(german: Run) -> None:
     ]
 
 
+def test_the_names_of_limits_on_german_pages(german: Run) -> None:
+    names = [
+        "monthly limit of this installation",
+        "monthly token limit for you in team “Law”",
+        "nothing that is known",
+    ]
+    assert german("common/js/sentences", "(m, names) => names.map(m.phraseTold)", names) == [
+        "Monatsgrenze dieser Installation",
+        "Monats-Tokengrenze für Sie im Team “Law”",
+        "nothing that is known",
+    ]
+
+
 CHIPS = """
 (m, sources) => m.sourceChips(sources, () => {}).map((chip) => chip.textContent)
 """

@@ -115,7 +115,6 @@ export function documentRow(item, actions) {
   const version = h("input", { type: "file", hidden: true, onchange: () => act(async () => actions.changed((await upload(`documents/${item.id}/file/`, version.files[0], undefined, "PUT")).body)) });
   const working = !["ready", "failed", "cancelled"].includes(item.status);
   const more = iconButton("more", t("More for {title}", { title: item.name }), () => openMenu(more, item.name, [
-    working && { icon: "x", words: t("Stop reading"), act: () => void send("cancel") },
     item.status === "ready" && { icon: "again", words: t("Read again"), act: () => void send("reread") },
     !working && { icon: "upload", words: t("Upload a new version…"), act: () => version.click() },
     { icon: "trash", words: t("Delete…"), act: ask, danger: true },

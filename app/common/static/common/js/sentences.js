@@ -43,6 +43,11 @@ function filled(name, text) {
   return WORDED.has(name) ? whole(text, false) ?? text : amountTold(text);
 }
 
+/** A part of a sentence, such as the name of a limit, as this reader is told it. */
+export function phraseTold(text) {
+  return whole(text, false) ?? text;
+}
+
 /** A message of the server as this reader is told it; where a sentence of it is not known, all of it stays English. */
 export function told(text) {
   if (!table.length || typeof text !== "string") return text;
