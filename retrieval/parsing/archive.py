@@ -1,16 +1,21 @@
 """Archives that may be hostile: counted and measured before and while they are unpacked."""
 
 import io
+import struct
 import zipfile
+import zlib
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from xml.etree import ElementTree as ET
 
 from retrieval.errors import ReadError
 from retrieval.parsing.source import Source
 
+DAMAGED = (zlib.error, zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError, struct.error)
+"""What the library raises for a member that is damaged inside."""
 _PIECE = 1 << 16
 _RATIO_FROM = 20_000_000
-_ENCRYPTED = 0x1
+ENCRYPTED = 0x1
 
 
 def archive_members(archive: zipfile.ZipFile, source: Source) -> set[str]:
@@ -29,30 +34,40 @@ def archive_members(archive: zipfile.ZipFile, source: Source) -> set[str]:
     return {info.filename for info in infos}
 
 
-def archive_checked(source: Source) -> io.BytesIO:
+def archive_checked(source: Source, *, whole: bool = True) -> io.BytesIO:
     """A copy of the archive that is known to unpack within the limits. Errors: ReadError, zipfile.BadZipFile.
 
-    Every member is unpacked once and counted, because the sizes in an archive's directory can lie.
+    Every member is unpacked once and counted, because the sizes in an archive's directory can lie. `whole`: a damaged
+    member damages all of it.
     """
     data = source.data()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         archive_members(archive, source)
         total = 0
         for info in archive.infolist():
-            if info.flag_bits & _ENCRYPTED:
+            if info.flag_bits & ENCRYPTED:
                 continue
-            with archive.open(info) as member:
-                while piece := member.read(_PIECE):
-                    total += len(piece)
-                    source.budget.unpacked -= len(piece)
+            try:
+                for size in _sizes(archive, info):
+                    total += size
+                    source.budget.unpacked -= size
                     if source.budget.unpacked < 0:
                         raise _bomb(source, f"more than {source.limits.unpacked // 1_000_000:,} MB")
                     if total > _RATIO_FROM and total > source.limits.ratio * len(data):
                         raise _bomb(source, f"more than {source.limits.ratio} times its size")
+            except DAMAGED as exc:
+                if whole:
+                    raise zipfile.BadZipFile(str(exc)) from exc
         source.budget.members -= len(archive.infolist())
         if source.budget.members < 0:
             raise _bomb(source, f"more than {source.limits.members:,} parts")
     return io.BytesIO(data)
+
+
+def _sizes(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[int]:
+    with archive.open(info) as member:
+        while piece := member.read(_PIECE):
+            yield len(piece)
 
 
 def package(source: Source) -> zipfile.ZipFile:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 import olefile
 
 from retrieval.errors import ReadError
-from retrieval.parsing.archive import archive_members
+from retrieval.parsing.archive import DAMAGED, archive_members
 from retrieval.parsing.decoding import decode, looks_binary
 from retrieval.parsing.source import Parser, Source
 
@@ -39,7 +39,7 @@ class Clues:
         try:
             with zipfile.ZipFile(self.source.path) as archive:
                 return frozenset(archive_members(archive, self.source))
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as exc:
+        except (*DAMAGED, RuntimeError) as exc:
             raise ReadError(
                 f"“{self.source.name}” begins like an Office document, an e-book or a ZIP archive but is damaged "
                 f"inside ({exc}). Open it in the program that made it and save it again."
@@ -50,8 +50,11 @@ class Clues:
         """What the member `mimetype` of OpenDocument files and e-books says."""
         if "mimetype" not in self.members:
             return ""
-        with zipfile.ZipFile(self.source.path) as archive, archive.open("mimetype") as member:
-            return member.read(100).decode("ascii", errors="replace").strip()
+        try:
+            with zipfile.ZipFile(self.source.path) as archive, archive.open("mimetype") as member:
+                return member.read(100).decode("ascii", errors="replace").strip()
+        except (*DAMAGED, RuntimeError):
+            return ""
 
     @cached_property
     def streams(self) -> frozenset[str]:

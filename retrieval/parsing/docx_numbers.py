@@ -117,7 +117,7 @@ class Numbers:
                 at = level.get(f"{_W}ilvl", "")
                 if at.isdecimal() and int(at) < _LEVELS:
                     kinds[node.get(f"{_W}abstractNumId", "")].levels[int(at)] = _Level(
-                        int(start) if start.isdecimal() else 1,
+                        int(start) if start.isdecimal() and len(start) < 6 else 1,
                         _value(level.find(f"{_W}numFmt")) or "decimal",
                         _value(level.find(f"{_W}lvlText")),
                     )

@@ -22,7 +22,9 @@ _KNOWN = re.compile(
     re.IGNORECASE,
 )
 _HEADER_LINE = re.compile(r"^[!-9;-~]+:|^[ \t]|^From ")
-_ENVELOPE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\r\n\r\n))From \S+.*\d\d:\d\d.*\r?\n(?=[!-9;-~]+:)")
+_ENVELOPE = re.compile(
+    rb"(?:\A|(?<=\n\n)|(?<=\r\n\r\n))From \S{1,300} .{1,100}\d\d:\d\d.{0,100}\r?\n(?=[!-9;-~]+:)"
+)
 """What a mailbox writes before each of its messages."""
 _QUOTED = re.compile(rb"^>From ", re.MULTILINE)
 _UUENCODED = re.compile(r"^begin [0-7]{3,4} (.+)\n((?:.+\n)*?)(?:[` ]?\n)?end$", re.MULTILINE)
@@ -135,7 +137,7 @@ def _without_files(body: str, message: Message) -> str:
     def attach(found: re.Match[str]) -> str:
         try:
             data = b"".join(map(binascii.a2b_uu, found[2].splitlines()))
-        except binascii.Error:
+        except ValueError:
             return found[0]
         message.attachments.append((found[1].strip(), data))
         return ""
@@ -150,14 +152,18 @@ def _text(data: bytes, part: email.message.Message) -> str:
     if charset and not lies and charset not in {"us-ascii", "ascii"}:
         try:
             return data.decode(charset)
-        except (LookupError, UnicodeDecodeError):
+        except (LookupError, ValueError):
             pass
     # Unknown, wrong or none at all: the bytes themselves say more.
     return decode(data, declared=True).text
 
 
 def _filename(part: email.message.Message) -> str:
-    name = part.get_filename()
+    try:
+        name = part.get_filename()
+    except ValueError:
+        # The name of its encoding holds a NUL.
+        return ""
     return _decoded(str(name)).replace("/", "_") if name else ""
 
 

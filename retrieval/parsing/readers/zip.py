@@ -3,7 +3,7 @@
 import zipfile
 
 from retrieval.errors import ReadError
-from retrieval.parsing.archive import archive_checked, damaged, protected
+from retrieval.parsing.archive import DAMAGED, ENCRYPTED, archive_checked, damaged, protected
 from retrieval.parsing.blocks import Page, PageBuilder, Reading
 from retrieval.parsing.clues import FALLBACK, Clues, Format
 from retrieval.parsing.decoding import decode
@@ -12,7 +12,6 @@ from retrieval.parsing.source import Source
 _MIME = "application/zip"
 _NOISE = ("__MACOSX/", ".DS_Store", "Thumbs.db", "desktop.ini")
 _UTF8_NAME = 0x800
-_BROKEN = (zipfile.BadZipFile, EOFError, NotImplementedError, OSError)
 
 
 def read_zip(source: Source) -> Reading:
@@ -21,9 +20,9 @@ def read_zip(source: Source) -> Reading:
     Errors: ReadError when none could, and for archives that are damaged, hostile or locked.
     """
     try:
-        with zipfile.ZipFile(archive_checked(source)) as archive:
+        with zipfile.ZipFile(archive_checked(source, whole=False)) as archive:
             return _read(archive, source)
-    except _BROKEN as exc:
+    except DAMAGED as exc:
         raise damaged(source, "a ZIP archive") from exc
 
 
@@ -69,9 +68,12 @@ def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo, source: Source) ->
     password = source.password.encode() if source.password else None
     try:
         return archive.read(info, pwd=password)
-    except RuntimeError as exc:
-        # The library's one word for a missing and for a wrong password.
-        raise protected(source, wrong=password is not None) from exc
+    except (*DAMAGED, RuntimeError) as exc:
+        if info.flag_bits & ENCRYPTED:
+            raise protected(source, wrong=password is not None) from exc
+        raise ReadError(
+            f"“{_name(info)}” is damaged in the archive and was left out. Pack it again."
+        ) from exc
 
 
 def _name(info: zipfile.ZipInfo) -> str:

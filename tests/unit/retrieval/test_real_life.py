@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from retrieval.errors import ReadError
 from retrieval.parsing.blocks import Reading
 from retrieval.parsing.doc_marks import Mark, Marks
 from retrieval.parsing.formats import parse
 from retrieval.parsing.source import Source
-from tests.unit.retrieval.test_readers import ODF, row, xlsx
+from tests.unit.retrieval.test_readers import ODF, packed, row, xlsx
 
 
 def read(tmp_path: Path, data: bytes | str, name: str) -> Reading:
@@ -191,3 +192,30 @@ def test_rich_text_with_headings_wrapped_cells_and_deleted_words(tmp_path: Path)
         ("heading", ("Handbook",)), ("heading", ("Scope",)), ("paragraph", ("Scope",)),
     ]  # fmt: skip
     assert reading.text.replace("  ", " ") == "Handbook\n\nScope\n\nKept words\n\none more | two\n\nAfter"
+
+
+def damaged_member(parts: dict[str, str | bytes], name: str) -> bytes:
+    """An archive in which the packed bytes of one member are noise."""
+    data = bytearray(packed(parts))
+    at = data.index(name.encode()) + len(name)
+    data[at : at + 20] = b"\xff" * 20
+    return bytes(data)
+
+
+LONG = "All of these words are packed so well that they take less room than before, before, before."
+
+
+def test_one_damaged_file_takes_no_others_of_its_archive_with_it(tmp_path: Path) -> None:
+    reading = read(tmp_path, damaged_member({"a.txt": LONG, "b.txt": "Sound."}, "a.txt"), "a.zip")
+    assert reading.text == "b.txt\n\nSound."
+    assert reading.warnings == ("“a.txt” is damaged in the archive and was left out. Pack it again.",)
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.epub", "a.xlsx"])
+def test_a_package_that_is_damaged_inside_is_refused_with_its_reason(tmp_path: Path, name: str) -> None:
+    main = {"a.docx": "word/document.xml", "a.xlsx": "xl/workbook.xml", "a.epub": "META-INF/container.xml"}
+    kind = {"mimetype": "application/vnd.oasis.opendocument.text"} if name == "a.odt" else {}
+    part = main.get(name, "content.xml")
+    with pytest.raises(ReadError, match="damaged inside") as caught:
+        read(tmp_path, damaged_member({**kind, part: LONG}, part), name)
+    assert caught.value.reason == "damaged"
