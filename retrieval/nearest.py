@@ -1,22 +1,39 @@
 """The vector leg: SQL that ranks chunks by similarity among those the viewer may read."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection, transaction
 
 from retrieval.models import EmbeddingSpace
-from retrieval.scope import IN_READABLE, READABLE, Reach, Scope
+from retrieval.scope import EXACT_UP_TO, IN_READABLE, READABLE, Reach, Scope
 
-# Both plans yield a table of the best (id, score) and one row of how similar anything in reach is: the noise.
-# Comparing everything is exact and, for so few, as fast; MATERIALIZED keeps the index out of it.
+# Every plan yields a table of the best (id, score) and one row of how similar anything in reach is: the noise.
+# Comparing everything is exact and, for so few, as fast; MATERIALIZED keeps the index out of it, and so does the order
+# by a score that is no distance.
 _EXACT = """
-WITH candidate AS MATERIALIZED (
+WITH candidate AS MATERIALIZED ({compared}),
+best AS (SELECT id, score FROM candidate ORDER BY score DESC, id LIMIT %(limit)s),
+noise AS (SELECT avg(score) AS mean, stddev_samp(score) AS spread FROM candidate)
+"""
+# Of so many a thousand are enough to tell how similar anything is: as many of each collection, fifty at the least.
+_COMPARED = """
+WITH best AS (SELECT id, score FROM ({compared}) AS candidate ORDER BY score DESC, id LIMIT %(limit)s),
+noise AS (
+    SELECT avg(score) AS mean, stddev_samp(score) AS spread FROM (
+        SELECT score FROM unnest({readable}) AS held(id), LATERAL (
+            SELECT -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
+            FROM retrieval_chunkvector WHERE space_id = %(space)s AND collection_id = held.id{narrowed}
+            LIMIT (SELECT greatest(50, 1 + 1000 / greatest(1, cardinality({readable}))))
+        ) AS sampled LIMIT 1000
+    ) AS sample
+)
+"""
+_EACH = """
     SELECT chunk_id AS id, -(embedding::halfvec({dimension}) <#> %(vector)s::halfvec({dimension})) AS score
     FROM retrieval_chunkvector WHERE space_id = %(space)s AND collection_id = ANY({readable}){narrowed}
-), best AS (SELECT id, score FROM candidate ORDER BY score DESC, id LIMIT %(limit)s),
-noise AS (SELECT avg(score) AS mean, stddev_samp(score) AS spread FROM candidate)
 """
 # What the index does not hold yet is compared, every one.
 _APPROXIMATE = """
@@ -79,15 +96,11 @@ class Found:
 def nearest(scope: Scope, space: EmbeddingSpace, vector: str, *, limit: int, within: Reach) -> Found:
     """The `limit` most similar chunks in reach."""
     exact = within.exact or space.dimension > 4000
-    ranked = (_EXACT if exact else _APPROXIMATE).format(
-        dimension=space.dimension,
-        space=space.pk,
-        readable=READABLE,
-        in_readable=IN_READABLE,
-        narrowed=scope.narrowed,
-    )
+    plan = _APPROXIMATE if not exact else _EXACT if within.chunks <= EXACT_UP_TO else _COMPARED
+    ranked = filled(plan, space, scope.narrowed)
     parameters = {**scope.parameters(), "vector": vector, "space": space.pk, "limit": limit}
-    with transaction.atomic(), connection.cursor() as cursor:
+    # Only the walk has settings of its own, which end with a transaction.
+    with nullcontext() if exact else transaction.atomic(), connection.cursor() as cursor:
         if not exact:
             cursor.execute(WALK, [str(max(BREADTH, 2 * limit))])
         cursor.execute(ranked + _RANKED, parameters)
@@ -96,6 +109,12 @@ def nearest(scope: Scope, space: EmbeddingSpace, vector: str, *, limit: int, wit
         return Found()
     mean, spread = rows[0][2:]
     return Found(tuple((row[0], float(row[1])) for row in rows), mean or 0.0, spread or 0.0)
+
+
+def filled(plan: str, space: EmbeddingSpace, narrowed: str) -> str:
+    """A plan's SQL for this space."""
+    known = {"dimension": space.dimension, "readable": READABLE, "narrowed": narrowed}
+    return plan.format(**known, compared=_EACH.format(**known), space=space.pk, in_readable=IN_READABLE)
 
 
 def similarities(space: EmbeddingSpace, vector: str, chunks: Sequence[UUID]) -> dict[UUID, float]:

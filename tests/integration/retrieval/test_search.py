@@ -20,8 +20,10 @@ from tests.integration.retrieval.embedders import Refusal, TwinEmbedder
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(params=["exact", "approximate"])
+@pytest.fixture(params=["exact", "compared", "approximate"])
 def plan(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "compared":
+        monkeypatch.setattr(nearest, "EXACT_UP_TO", 0)
     if request.param == "approximate":
         monkeypatch.setattr(scope.Reach, "exact", False)
         monkeypatch.setattr(keyword, "SCAN_UP_TO", 0)
@@ -95,13 +97,7 @@ def test_the_index_serves_the_approximate_plan(
 ) -> None:
     put("One note about a subject.")
     space = EmbeddingSpace.objects.get()
-    sql = nearest._APPROXIMATE.format(
-        dimension=space.dimension,
-        space=space.pk,
-        readable=scope.READABLE,
-        in_readable=scope.IN_READABLE,
-        narrowed="",
-    )
+    sql = nearest.filled(nearest._APPROXIMATE, space, "")
     parameters = scope.scope_of(viewer, None).parameters()
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
