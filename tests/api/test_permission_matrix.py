@@ -229,6 +229,10 @@ def test_lists_and_unnamed_searches_show_only_what_is_granted(
     rights = dict(zip((place.own.name, place.shared.name), RIGHTS[who], strict=True))
     may = {name for name, right in rights.items() if right}
     assert names == may
+    # Whoever put them in (field fault B19).
+    for row in (place.own, place.shared):
+        listed = client.get(_v(f"collections/{row.pk}/documents/")).json().get("items", [])
+        assert [item["id"] for item in listed] == [str(place.documents[row.pk].pk)] * (row.name in may)
     found = client.post(_v("search/"), {"query": "vault word marmalade"}, format="json").json()["items"]
     assert {item["collection_id"] for item in found} == {
         str(row.pk) for row in (place.own, place.shared) if row.name in may

@@ -51,11 +51,19 @@ def test_a_document_becomes_searchable(
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.html", b"<html><p>one\x00 two</p>\r\n<p>three</p></html>"),
+        ("x.txt", b"one\x00 two\r\n\nthree"),
+        ("x.md", b"one\x00 two\n\r\nthree"),
+    ],
+)
 def test_offsets_hold_over_nul_bytes_and_mixed_line_ends(
-    put: Put, twin: TwinEmbedder, viewer: Viewer
+    put: Put, twin: TwinEmbedder, viewer: Viewer, name: str, content: bytes
 ) -> None:
-    document = put(b"<html><p>one\x00 two</p>\r\n<p>three</p></html>", "x.html")
-    assert document.status == "ready"
+    document = put(content, name)
+    assert document.status == "ready", document.error_message
     assert [p.text for p in selectors.document_pages(document)] == ["one two\n\nthree"]
 
 
