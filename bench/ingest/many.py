@@ -1,11 +1,11 @@
 """How near ingestion of many files comes to the embedder's own throughput: reading, cutting and committing counted in.
 
-    python -m bench.ingest.many [--files 40] [--chunks 6000] [--rate 1000 --rate 2000] [--tools DIR]
+    python -m bench.ingest.many [--files 40] [--chunks 6000] [--rate 0 --rate 1000 --rate 2000] [--tools DIR]
 
 Starts PostgreSQL and Valkey with the embedded stack and the ingestion workers as the product has them, puts all files
-in line and waits for the last one. Once with a load tool's stand-in for the embedder (`upstream.py`), which takes its
-CPU time from the same cores; then with one that stands for an embedder on hardware of its own (`bench.ingest.paced`),
-at each of the rates. Prints a JSON line each: texts/s of the bare server and of ingestion from the first file in line
+in line and waits for the last one. At rate 0 with a load tool's stand-in for the embedder (`upstream.py`), which takes
+its CPU time from the same cores; at others with one that stands for an embedder on hardware of its own
+(`bench.ingest.paced`). Prints a JSON line each: texts/s of the bare server and of ingestion from the first file in line
 to the last one ready, their ratio, CPU-milliseconds a text of workers, PostgreSQL and stand-in, and the share of all
 cores' time that these took together: near 1 the machine is what bounds it, not the pipeline.
 """
@@ -42,9 +42,10 @@ import json, sys, time
 from pathlib import Path
 from app.accounts.selectors import caller_by_user, principal_of
 from app.ops.told import person_named
+from retrieval.collections import collection_create
 from retrieval.lanes import lane
 from retrieval.models import Document, Status
-from retrieval.services import collection_create, document_create
+from retrieval.services import document_create
 from retrieval.tasks import document_ingest
 caller = caller_by_user(person_named(None, to="upload"))
 files = sorted(Path({folder!r}).iterdir())
@@ -73,16 +74,16 @@ def main() -> None:
     options = arguments()
     with place() as (data, processes):
         env = services(data, core=None)
-        server = upstream(options.tools, gap_ms=0)
+        server = embedder(options, options.rate[0])
         processes.append(server)
         prepare(env)
         workers = [worker(env, name, queues) for name, queues in WORKERS.items()]
         try:
-            for number, rate in enumerate((0.0, *options.rate)):
+            for number, rate in enumerate(options.rate):
                 if number:
                     server.kill()
                     server.wait()
-                    server = paced(rate)
+                    server = embedder(options, rate)
                     processes.append(server)
                 put(env, files(data / f"warm{number}", 6, 60, first=10_000_000 * (number + 1)))
                 folder = files(
@@ -157,8 +158,10 @@ def workers_cpu(workers: list[subprocess.Popen[bytes]]) -> float:
     return sum(sum(one.cpu_times()[:4]) for one in every)
 
 
-def paced(rate: float) -> subprocess.Popen[bytes]:
-    """The stand-in at this rate."""
+def embedder(options: argparse.Namespace, rate: float) -> subprocess.Popen[bytes]:
+    """The stand-in at this rate; at none the one that computes."""
+    if not rate:
+        return upstream(options.tools, gap_ms=0)
     words = ["-m", "bench.ingest.paced", "--port", str(UPSTREAM_PORT), "--rate", str(rate)]
     process = subprocess.Popen([sys.executable, *words], cwd=REPOSITORY)
     wait_for(process, f"http://127.0.0.1:{UPSTREAM_PORT}/health")
@@ -172,10 +175,12 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--files", type=int, default=40)
     parser.add_argument("--chunks", type=int, default=6000)
-    parser.add_argument("--rate", type=float, action="append", help="may be given more than once")
+    parser.add_argument(
+        "--rate", type=float, action="append", help="texts/s, again for more; 0: `upstream.py`"
+    )
     parser.add_argument("--tools", type=Path, default=tools_of_the_load())
     options = parser.parse_args()
-    options.rate = options.rate or [1000.0, 2000.0]
+    options.rate = options.rate or [0.0, 1000.0, 2000.0]
     return options
 
 
