@@ -89,7 +89,7 @@ def _recognised(pages: tuple[Page, ...]) -> tuple[str, ...]:
     doubtful = [page.number for page in pages if page.ocr and (page.confidence or 0.0) < LOW_CONFIDENCE]
     where = page_ranges(scanned)
     sure_of = (
-        f"Scanned: the text of {where} was recognised from pictures (OCR), confidence at least {sure:.0%}. "
+        f"Scanned: the text of {where} was recognised from pictures (OCR), confidence at least {int(sure * 100)}%. "
         "Check it against the original."
     )
     notes = [sure_of]
