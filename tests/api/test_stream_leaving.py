@@ -187,13 +187,13 @@ def test_readers_who_leave_leave_nothing_in_memory(
         gc.collect()
         return Counter(type(found).__qualname__ for found in gc.get_objects())
 
-    async def story() -> Counter[str]:
+    async def story() -> tuple[Counter[str], Counter[str]]:
         async with FaultServer(quick, port=port) as server:
-            before = await kept(server, 4)
-            after = await kept(server, LEAVERS)
+            first, second, third = [await kept(server, leavers) for leavers in (4, LEAVERS, LEAVERS)]
             await client_close()
             await redis_close()
-            return after - before
+            return second - first, third - second
 
-    grown = {kind for kind, count in async_to_sync(story)().items() if count >= LEAVERS}
-    assert grown <= OF_TIMERS
+    # Twice, since a module that is imported for the first time on the way stays, too, but comes once.
+    once, again = async_to_sync(story)()
+    assert {kind for kind in again if min(once[kind], again[kind]) >= LEAVERS} <= OF_TIMERS

@@ -81,7 +81,7 @@ def check_source(person: Person, fact: str) -> None:
     expect_drawn(source.locator(".page-picture"))
     link = source.get_by_role("link", name="Open page")
     number = link.inner_text().removeprefix("Open page ")
-    expect(source).to_contain_text(f"Page {number}")
+    expect(source).to_contain_text(re.compile(rf"Pages? {number}\b"))
     with person.context.expect_page() as opened:
         link.click()
     document = opened.value
